@@ -10,7 +10,7 @@ from .file_options import add_file_options, bounds, file_options, size_versions
 from .formats import takes_examples
 from .given_files import begin_of, read_array
 from .kinds import kind_row
-from .parser import TOLERANCE, number
+from .parser import add_running, number
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .seeded import seeded_array
 from .sizes import flash_limit, size_argument
@@ -237,17 +237,7 @@ def add_compiling(added):
         metavar="FILE",
         help="the target has the accelerator that this file describes, which is executed (docs/accelerators.md)",
     )
-    added.add_argument(
-        "--threads",
-        type=number(int, 1, "a whole number"),
-        help="threads of a run; default: all cores",
-    )
-    added.add_argument(
-        "--tolerance",
-        type=number(float, 0, "a number"),
-        default=TOLERANCE,
-        help="error budget, relative to an output's largest magnitude",
-    )
+    add_running(added, "error budget, relative to an output's largest magnitude")
     added.add_argument("--seed", type=number(int, 0, "a whole number"), default=0)
     added.add_argument(
         "--max-ram",

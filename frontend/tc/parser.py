@@ -9,7 +9,7 @@ from .errors import message as shown
 
 # argparse's name of an argument, and the name by which users know it.
 _NAMES = {"COMMAND": "the command"}
-# Of a compilation for which none is given.
+# Of a compilation for which none is given. Here, since processes without a compiler need it too.
 TOLERANCE = 1e-4
 
 
@@ -28,19 +28,23 @@ def number(kind, minimum, what):
     return parse
 
 
-def add_running(added):
-    """The options of commands that run a language model."""
+def add_running(added, tolerance):
+    """The options of commands that compile a model and run it: `--threads`, and `--tolerance` with
+    this help."""
     added.add_argument(
         "--threads",
         type=number(int, 1, "a whole number"),
         help="threads of a run; default: all cores",
     )
     added.add_argument(
-        "--tolerance",
-        type=number(float, 0, "a number"),
-        default=TOLERANCE,
-        help="largest error of the logits; with 0.12 packed weights are multiplied by numbers of 8 bits",
+        "--tolerance", type=number(float, 0, "a number"), default=TOLERANCE, help=tolerance
     )
+
+
+# The help of --tolerance of commands that run a language model.
+LANGUAGE_TOLERANCE = (
+    "largest error of the logits; with 0.12 packed weights are multiplied by numbers of 8 bits"
+)
 
 
 def nearest(text, known):

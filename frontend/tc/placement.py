@@ -3,7 +3,6 @@
 from .errors import Error, printable
 
 _STRATEGY = "accelerator"  # its row in scheduler/default/strategy.cc
-_WHEN_CORE_IS_FASTER = "the core is predicted to take fewer cycles"
 
 
 def _place_of(kernel):
@@ -20,7 +19,7 @@ def _place_of(kernel):
         "accelerator_cycles": asked["cycles"] or None,
         "core_cycles": core or None,
         "multiply_adds": kernel.multiply_adds,
-        "why": "" if on_accelerator else asked["rejected"] or _WHEN_CORE_IS_FASTER,
+        "why": "" if on_accelerator else asked["rejected"],
     }
 
 

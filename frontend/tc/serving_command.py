@@ -1,7 +1,7 @@
 """The command `python -m tc serve`."""
 
 from .errors import printable
-from .parser import add_listener, add_running, number
+from .parser import LANGUAGE_TOLERANCE, add_listener, add_running, number
 
 
 def _serve(arguments):
@@ -73,4 +73,4 @@ def add_command(command):
         help="read the tokens of each sequence in runs of its own, so that other requests change no "
         "bit of an answer's logits",
     )
-    add_running(added)
+    add_running(added, LANGUAGE_TOLERANCE)

@@ -104,7 +104,7 @@ class RotaryBuilder {
           {{"shape", Shape{shape[0], shape[1], rotation_.heads, rotation_.size}}, {"allowzero", int64_t{1}}});
     }
     const bool interleaved = int_attribute(node_, "interleaved") != 0;
-    if (!interleaved && rotation_.size == Dim(2 * rotation_.half)) return turned(x, shape);
+    if (!interleaved && rotation_.size == Dim(2 * rotation_.half)) return rotate_halves(x, shape);
     const int64_t half = rotation_.half, step = interleaved ? 2 : 1;
     const ValueId a = slice(x, 0, interleaved ? Dim(2 * half) : Dim(half), step);
     const ValueId b = slice(x, interleaved ? 1 : half, Dim(2 * half), step);
@@ -126,7 +126,7 @@ class RotaryBuilder {
 
  private:
   // All elements of the heads are rotated, each with the one half a head away: one node.
-  std::vector<Node> turned(ValueId x, const Shape& shape) {
+  std::vector<Node> rotate_halves(ValueId x, const Shape& shape) {
     Shape halves = build_.shape(x);
     halves.back() = Dim(2);
     halves.push_back(Dim(rotation_.half));

@@ -24,16 +24,12 @@ struct Window {
   size_t row_dim = 0, column_dim = 0;
 };
 
-bool is_byte(const Expr& expr) {
-  return expr.kind == Expr::Kind::Cast && expr.operands[0]->kind == Expr::Kind::Load &&
-         size_of(expr.operands[0]->dtype) == 1 && is_integer(expr.operands[0]->dtype);
-}
-
 // Finds the iterators and the window.
 Window find_window(const ReductionFacts& facts, ChannelWindows& plan) {
   const Expr& value = *facts.sum().value;
   if (value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || value.dtype != DType::I32 ||
-      facts.sum().reduction != Reduction::Sum || !is_byte(*value.operands[0]) || !is_byte(*value.operands[1]))
+      facts.sum().reduction != Reduction::Sum || !is_cast_byte(*value.operands[0]) ||
+      !is_cast_byte(*value.operands[1]))
     throw NotApplicable{"it adds up no products of bytes"};
   const std::vector<Access> loads = loads_of(facts.sum());
   const bool first = facts.packable(loads[0]);
@@ -175,11 +171,7 @@ TraceBuilder schedule_channel_windows(const TraceBuilder& start, const ChannelWi
   order.insert(order.end(), {loop(plan.tap_row), loop(plan.tap_column), copies});
   builder.apply("order", joined(order));
   builder.apply("compute_at ", reduction.init, joined(reduction.epilogue), " at ", tiles);
-  std::vector<std::string> others = {reduction.init};
-  others.insert(others.end(), reduction.epilogue.begin(), reduction.epilogue.end());
-  for (const std::string& name : others) {
-    for (const TraceBuilder::Loop& each : builder.own_loops(name)) builder.apply("unroll ", each.name);
-  }
+  unroll_results(reduction);
   builder.apply("register_tile ", tiles);
   builder.apply("unroll ", loop(plan.tap_column));
   builder.apply("unroll ", copies);

@@ -22,6 +22,11 @@ int64_t widest_tile(const Target& target) {
 
 }  // namespace
 
+bool is_cast_byte(const Expr& expr) {
+  return expr.kind == Expr::Kind::Cast && expr.operands[0]->kind == Expr::Kind::Load &&
+         size_of(expr.operands[0]->dtype) == 1 && is_integer(expr.operands[0]->dtype);
+}
+
 bool is_computed(const Subscript& subscript) {
   if (!subscript.dynamic) return false;
   bool loads = false;
@@ -241,9 +246,7 @@ std::optional<std::string> ReductionFacts::byte_iterator(const std::string& lane
   }
   const Access *shared = nullptr, *constant = nullptr;
   for (const ExprPtr& operand : value.operands) {
-    const bool byte = operand->kind == Expr::Kind::Cast && operand->operands[0]->kind == Expr::Kind::Load &&
-                      size_of(operand->operands[0]->dtype) == 1 && is_integer(operand->operands[0]->dtype);
-    if (!byte) return std::nullopt;
+    if (!is_cast_byte(*operand)) return std::nullopt;
     const Access& access = operand->operands[0]->access;
     (depends_on(access, lane) ? constant : shared) = &access;
   }

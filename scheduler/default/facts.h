@@ -95,6 +95,8 @@ double epilogue_weight(const ReductionFacts& facts);
 // The iterator of another statement that counts the results which `iterator` of the sum counts, as the
 // statement's only access of the accumulators has it; empty where there is none.
 std::string same_result(const ReductionFacts& facts, const Statement& other, const std::string& iterator);
+// Whether the expression is a byte that is loaded and cast.
+bool is_cast_byte(const Expr& expr);
 // Whether the subscript has a part that is computed from iterators alone, as `join` makes them.
 bool is_computed(const Subscript& subscript);
 

@@ -46,11 +46,18 @@ std::string lane_of(const ReductionKernel& reduction, const std::string& name) {
   return "";
 }
 
-// Writes the loops of an initialisation or epilogue: vectors along the lanes; with `unroll`, all other loops
-// become copies.
-void write_copies(ReductionKernel& reduction, const std::string& name, int64_t lanes, bool unroll) {
+// The initialisation and the statements of the epilogue.
+std::vector<std::string> results_of(const ReductionKernel& reduction) {
+  std::vector<std::string> result = {reduction.init};
+  result.insert(result.end(), reduction.epilogue.begin(), reduction.epilogue.end());
+  return result;
+}
+
+// Writes the loops of an initialisation or epilogue: vectors of `lanes` along the iterator `lane`; with
+// `unroll`, all other loops become copies.
+void write_copies(ReductionKernel& reduction, const std::string& name, const std::string& lane, int64_t lanes,
+                  bool unroll) {
   TraceBuilder& builder = reduction.builder;
-  const std::string lane = lane_of(reduction, name);
   std::vector<std::string> order;
   std::string last;
   for (const TraceBuilder::Loop& loop : builder.own_loops(name)) {
@@ -73,32 +80,6 @@ void write_copies(ReductionKernel& reduction, const std::string& name, int64_t l
   }
 }
 
-// Writes the loops of an initialisation or epilogue of partial sums: copies of all loops, but vectors along
-// what `columns` of the sum counts, where that is given.
-void write_results(ReductionKernel& reduction, const std::string& name, const std::string& columns,
-                   int64_t lanes) {
-  TraceBuilder& builder = reduction.builder;
-  const ReductionFacts facts(reduction);
-  const std::string along = columns.empty() ? "" : same_result(facts, builder.statement(name), columns);
-  std::vector<std::string> order;
-  std::string last;
-  for (const TraceBuilder::Loop& loop : builder.own_loops(name)) {
-    if (along.empty() || loop.iterator != along) {
-      order.push_back(loop.name);
-      continue;
-    }
-    last = loop.name;
-    if (!loop.extent || *loop.extent <= lanes) continue;
-    builder.apply("split ", last, " ", lanes, " as ", last, "_v ", last);
-    order.push_back(last + "_v");
-  }
-  if (!last.empty()) {
-    order.push_back(last);
-    if (order.size() > 1) builder.apply("order", joined(order));
-  }
-  for (const std::string& loop : order) builder.apply(loop == last ? "vectorize " : "unroll ", loop);
-}
-
 // Writes the loops of an input's copy: lanes along what is contiguous in the input; the vectors are
 // transposed in registers.
 void write_packing(ReductionKernel& reduction, const std::string& packed, int64_t lanes) {
@@ -114,7 +95,7 @@ void write_packing(ReductionKernel& reduction, const std::string& packed, int64_
   }
   // Vectors of a length that only the machine knows are not transposed.
   if (along.empty() || builder.target().vector_bits == 0 || builder.target().scalable) {
-    write_copies(reduction, packed, lanes, false);
+    write_copies(reduction, packed, lane, lanes, false);
     return;
   }
   std::vector<std::string> order;
@@ -141,8 +122,11 @@ void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const st
   if (plan.epilogue == Epilogue::OfScalars || plan.epilogue == Epilogue::OfVectors) {
     if (!plan.tile.empty())
       builder.apply("compute_at ", reduction.init, joined(reduction.epilogue), " at ", plan.tile);
-    write_results(reduction, reduction.init, plan.columns, lanes);
-    for (const std::string& name : reduction.epilogue) write_results(reduction, name, plan.columns, lanes);
+    if (plan.epilogue == Epilogue::OfScalars) return unroll_results(reduction);
+    for (const std::string& name : results_of(reduction)) {
+      const std::string lane = same_result(ReductionFacts(reduction), builder.statement(name), plan.columns);
+      write_copies(reduction, name, lane, lanes, true);
+    }
     return;
   }
   if (!plan.init_at.empty()) builder.apply("compute_at ", reduction.init, " at ", plan.init_at);
@@ -152,12 +136,20 @@ void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const st
     builder.apply("compute_at ", packed, " at ", packed_at);
     write_packing(reduction, packed, lanes);
   }
-  write_copies(reduction, reduction.init, lanes, plan.epilogue != Epilogue::AfterSums);
+  write_copies(reduction, reduction.init, lane_of(reduction, reduction.init), lanes,
+               plan.epilogue != Epilogue::AfterSums);
   for (const std::string& name : reduction.epilogue)
-    write_copies(reduction, name, lanes, plan.epilogue == Epilogue::InTile);
+    write_copies(reduction, name, lane_of(reduction, name), lanes, plan.epilogue == Epilogue::InTile);
 }
 
 }  // namespace
+
+void unroll_results(ReductionKernel& reduction) {
+  for (const std::string& name : results_of(reduction)) {
+    for (const TraceBuilder::Loop& each : reduction.builder.own_loops(name))
+      reduction.builder.apply("unroll ", each.name);
+  }
+}
 
 LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice) {
   const ReductionFacts facts(reduction);

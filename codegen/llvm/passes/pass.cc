@@ -82,7 +82,8 @@ const std::vector<CodePass>& code_pass_table() {
        "Chooses the address of a load at a border, in its buffer or in zeros, by a mask instead of a branch.",
        kRiscv, riscv_ordered, Stage::Last, for_target<branchless_borders>},
       {"if_convert_borders",
-       "If-converts branches at borders where vectors do not fit the registers, with unused memory for skipped accesses.",
+       "If-converts branches at borders where vectors do not fit the registers, with unused memory for "
+       "skipped accesses.",
        kOrdered, orders_code, Stage::Last, for_target<if_convert_borders>},
       {"spill_accumulators_early",
        "Stores the accumulators of a tile where their results go, and reloads each before its long epilogue.",

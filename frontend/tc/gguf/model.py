@@ -84,7 +84,8 @@ def language_of(
 def built_language_of(path, threads=None, places=1, tolerance=TOLERANCE):
     """language_of a path whose module another process compiles (tc.language.built), so that this
     process holds no more than its constants and caches."""
-    return Language(_opened(path), lambda _: load_built(path, threads, places, tolerance), places)
+    options = {"threads": threads, "places": places, "tolerance": tolerance}
+    return Language(_opened(path), lambda _: load_built(path, **options), places)
 
 
 def _compiled(compile_reader):

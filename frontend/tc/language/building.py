@@ -13,9 +13,7 @@ def main():
     try:
         from ..gguf import language_of
 
-        language = language_of(
-            request["model"], request["threads"], request["places"], tolerance=request["tolerance"]
-        )
+        language = language_of(request["model"], **request["options"])
         language.prefill.export(request["artefact"])
     except Error as error:
         failed = {"kind": type(error).__name__, "text": str(error)}

@@ -31,7 +31,7 @@ def folder():
     return os.path.join(cache_folder(), "language")
 
 
-def key_of(path, threads, places, tolerance):
+def key_of(path, options):
     """A name that is another one where the file, this tc, this machine or an option is."""
     package = {
         name: state_of(os.path.join(_PACKAGE, name))
@@ -46,35 +46,33 @@ def key_of(path, threads, places, tolerance):
         state_of_all(path),
         package,
         machine,
-        threads,
-        places,
-        tolerance,
+        options,
         log,
         state_of(log or ""),  # what was tuned since changes what is compiled
     ]
     return sha256(json.dumps(about).encode()).hexdigest()
 
 
-def load_built(path, threads, places, tolerance):
+def load_built(path, **options):
     """The module of tc.gguf.Language.prefill for the file, compiled by a process of its own, or
-    opened where an earlier one has compiled it."""
+    opened where an earlier one has compiled it. The options are those of tc.gguf.language_of."""
     from ..compiling import load
 
     kept = _private_folder()
     if kept is None:
         with tempfile.TemporaryDirectory(prefix="tc-") as work:
             artefact = os.path.join(work, "model.so")
-            _build(path, threads, places, tolerance, artefact)
-            return load(artefact, threads=threads)
-    artefact = os.path.join(kept, key_of(path, threads, places, tolerance) + ".so")
+            _build(path, options, artefact)
+            return load(artefact, threads=options["threads"])
+    artefact = os.path.join(kept, key_of(path, options) + ".so")
     with contextlib.suppress(Error):  # there is none, it is damaged, or it is being removed
-        module = load(artefact, threads=threads)
+        module = load(artefact, threads=options["threads"])
         with contextlib.suppress(OSError):
             os.utime(artefact)
         return module
-    _build(path, threads, places, tolerance, artefact)
+    _build(path, options, artefact)
     _remove_old(kept, artefact)
-    return load(artefact, threads=threads)
+    return load(artefact, threads=options["threads"])
 
 
 def _private_folder():
@@ -113,13 +111,11 @@ def _remove_old(kept, newest):
             total -= bytes_of_it
 
 
-def _build(path, threads, places, tolerance, artefact):
+def _build(path, options, artefact):
     """Has a process compile the model and write the artefact."""
     request = {
         "model": os.path.abspath(os.fsdecode(path)),
-        "threads": threads,
-        "places": places,
-        "tolerance": tolerance,
+        "options": options,
         "artefact": artefact,
     }
     packages = os.pathsep.join(each for each in sys.path if each)

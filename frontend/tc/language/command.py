@@ -4,7 +4,7 @@ import sys
 
 from ..arguments import WEIGHTS
 from ..errors import Error, printable, printable_lines
-from ..parser import add_running, number
+from ..parser import LANGUAGE_TOLERANCE, add_running, number
 
 
 def _generate(arguments):
@@ -172,7 +172,7 @@ def add_command(command):
         metavar="TEXT",
         help="end before this text; may be given several times",
     )
-    add_running(added)
+    add_running(added, LANGUAGE_TOLERANCE)
     added.add_argument(
         "--export",
         metavar="FILE",
