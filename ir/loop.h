@@ -186,7 +186,7 @@ struct Combination {
 // combinations, else `fill`. `iterators` name the buffer's dimensions.
 //
 // Where `terms` is not empty, a value is stored as several elements, its terms: `terms` names the iterator
-// that counts them, which no index contains. The original is f32, whatever the buffer's type.
+// that counts them, which no index contains. The original is f32, f16 or bf16, whatever the buffer's type.
 // - Buffers of floats: the value is the terms' sum. Term 0 is the value rounded to the buffer's type; each
 //   further term is the difference between the value and the terms before it (in f32), rounded.
 // - Buffers of i8: the terms are the digits, -128 to 127, of a whole number to base 256, the highest first.
@@ -222,7 +222,7 @@ struct Packing {
 
   // The original's shape after the combinations.
   std::vector<int64_t> combined_shape() const;
-  // The type of the original of a buffer of the given type.
+  // The type of the original of a buffer of the given type; where it has terms, that may be f16 or bf16 too.
   DType original_dtype(DType buffer) const { return terms.empty() && words.empty() ? buffer : DType::F32; }
 };
 

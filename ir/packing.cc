@@ -416,11 +416,24 @@ std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
   return shape;
 }
 
+// The same numbers in f32.
+Tensor in_f32(const Tensor& values) {
+  Tensor result(DType::F32, values.shape);
+  auto* to = result.data<float>();
+  const auto* from = values.data<uint16_t>();
+  const auto convert = values.dtype == DType::F16 ? half_to_float : bfloat_to_float;
+  for (int64_t i = 0; i < values.count(); ++i) to[i] = convert(from[i]);
+  return result;
+}
+
 // Elements in the packing's order, not yet split into terms or packed into words: there is one along the
 // iterator of terms, three along that of words.
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
   std::vector<int64_t> shape = shape_of(packing, kernel);
-  TC_CHECK(original.dtype == packing.original_dtype(buffer_of(packing, kernel).dtype), "for packed buffer '",
+  const DType expected = packing.original_dtype(buffer_of(packing, kernel).dtype);
+  const bool narrow =
+      !packing.terms.empty() && (original.dtype == DType::F16 || original.dtype == DType::BF16);
+  TC_CHECK(original.dtype == expected || (narrow && expected == DType::F32), "for packed buffer '",
            packing.buffer, "'");
   TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '", packing.buffer,
            "'");
@@ -434,7 +447,7 @@ Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& origin
   } else {
     Packer(packing, combined(packing, original), result).run();
   }
-  return result;
+  return narrow ? in_f32(result) : result;
 }
 
 std::string combinations_text(const Packing& packing) {

@@ -45,7 +45,19 @@ void MatrixProblem::find() {
   // f32, however few bytes they read.
   if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row())
     throw NotApplicable{"several products of vectors for one in f32 pay for a single row only"};
+  refuse_more_bytes();
   find_format();
+}
+
+// Weights of 16 bits are read once for a single row, which takes as long as their bytes do.
+void MatrixProblem::refuse_more_bytes() const {
+  const int64_t terms = algorithm_->terms * size_of(algorithm_->operand);
+  for (const Access& load : loads_of(macc())) {
+    const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+    const bool narrow = buffer.scope == Scope::Constant && size_of(buffer.dtype) == 2;
+    if (narrow && terms > size_of(buffer.dtype))
+      throw NotApplicable{text("its terms take more bytes than weights in ", tc::name_of(buffer.dtype))};
+  }
 }
 
 void MatrixProblem::find_format() {

@@ -47,6 +47,7 @@ class MatrixProblem {
  private:
   const Statement& macc() const { return b_.statement(macc_); }
   void find();
+  void refuse_more_bytes() const;
   void find_format();
   bool is_feature(const std::string& iterator) const;
   size_t feature_dimension() const;

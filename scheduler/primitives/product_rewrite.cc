@@ -4,6 +4,16 @@
 #include <array>
 
 namespace tc {
+namespace {
+
+// Whether the expression is an element of a constant in f16 or bf16, converted.
+bool is_narrow_constant(const Kernel& kernel, const Expr& value) {
+  if (value.kind != Expr::Kind::Cast || value.operands[0]->kind != Expr::Kind::Load) return false;
+  const Buffer& from = kernel.buffers[static_cast<size_t>(value.operands[0]->access.buffer)];
+  return from.scope == Scope::Constant && (from.dtype == DType::F16 || from.dtype == DType::BF16);
+}
+
+}  // namespace
 
 ProductRewrite::ProductRewrite(const ScheduleState& state, size_t statement)
     : state_(state),
@@ -25,7 +35,8 @@ void ProductRewrite::find_product() {
   std::array<const Expr*, 2> factors = {};
   for (size_t i = 0; i < factors.size() && product; ++i) {
     factors[i] = value.operands[i].get();
-    if (bytes_ && factors[i]->kind == Expr::Kind::Cast) factors[i] = factors[i]->operands[0].get();
+    const bool converted = bytes_ || (narrow_constants_ && is_narrow_constant(kernel_, *factors[i]));
+    if (converted && factors[i]->kind == Expr::Kind::Cast) factors[i] = factors[i]->operands[0].get();
     product = factors[i]->kind == Expr::Kind::Load && (!bytes_ || size_of(factors[i]->dtype) == 1);
   }
   if (!product)

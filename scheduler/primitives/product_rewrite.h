@@ -43,6 +43,8 @@ class ProductRewrite {
   Statement macc_;    // the sum
   Access input_, constant_;
   bool bytes_ = false;  // the operands are
+  // Whether a constant of f16 or bf16 that the statement converts to f32 is accepted.
+  bool narrow_constants_ = false;
 };
 
 }  // namespace tc

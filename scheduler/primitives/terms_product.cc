@@ -33,6 +33,7 @@ class TermsRewrite : BandedProduct {
                const BandSizes& sizes)
       : BandedProduct(state, statement, algorithm.operand, sizes), algorithm_(algorithm) {
     bytes_ = algorithm.whole();
+    narrow_constants_ = !bytes_;
   }
 
   Kernel run() {

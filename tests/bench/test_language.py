@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 for name in "gguf", "tokenizers", "transformers":
     pytest.importorskip(name, reason=f"{name} is not installed")
-from tests.bench import language  # noqa: E402
+from tests.bench import language, language_files  # noqa: E402
 from tests.frontend.test_gguf import written  # noqa: E402
 from tests.support import ROOT  # noqa: E402
 
@@ -131,3 +132,47 @@ def test_peers_that_are_installed(engine, package):
     own, other = [json.loads(line) for line in done.stdout.splitlines()[:2]]
     assert other["engine"] == engine and other["decode_per_second"] > 0
     assert own["alike"] > 0
+
+
+# --- files in other formats ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["F16", "Q8_0", "Q4_0", "Q4_1", "Q4_K"])
+def test_a_format_keeps_the_weights(kind):
+    from gguf.quants import dequantize
+
+    weights = np.random.default_rng(1).standard_normal((6, 512), dtype=np.float32)
+    weights[1] = 0
+    weights[2] = np.abs(weights[2])  # of one sign
+    stored, own = language_files.packed(weights, kind)
+    error = np.abs(dequantize(stored, own).reshape(weights.shape) - weights).max(axis=1)
+    steps = {"F16": 2**-11, "Q8_0": 1 / 250}.get(kind, 1 / 7.9)
+    assert own.name == kind
+    assert (error <= steps * np.abs(weights).max(axis=1)).all(), (kind, error)
+
+
+def test_rows_that_are_no_blocks_of_256():
+    stored, own = language_files.packed(np.ones((2, 96), np.float32), "Q4_K")
+    assert own.name == "Q5_0"
+    assert stored.shape[0] == 2
+
+
+def test_seeded_files_and_other_formats_are_read(model, tmp_path, monkeypatch):
+    import tc
+
+    shape = language_files.Shape("qwen2", 64, 96, 2, 4, 2, 48, 1e4, 64, biases=True)
+    monkeypatch.setitem(language_files.SHAPES, "tiny", shape)
+    for arguments in (["tiny", "F16", "--tokens-of", model], [model, "Q8_0"]):
+        out = tmp_path / "out.gguf"
+        monkeypatch.setattr(
+            sys,
+            "argv",
+            ["language_files", *map(str, arguments[:2]), str(out), *map(str, arguments[2:])],
+        )
+        assert language_files.main() == 0
+        module = tc.compile(out, shapes={"batch": 1}, threads=1)
+        logits = module.prefill([3, 4, 5])
+        assert np.isfinite(np.asarray(logits)).all()
+    monkeypatch.setattr(sys, "argv", ["language_files", "tiny", "F16", str(out)])
+    with pytest.raises(SystemExit):
+        language_files.main()

@@ -69,6 +69,31 @@ TEST(LooseProducts, DefaultsComputeTheSame) {
   }
 }
 
+// The product with its weights in a type of 16 bits, which it converts.
+Kernel narrow_product(int64_t rows, int64_t features, int64_t channels, const std::string& type) {
+  std::string kernel = str(biased_product(rows, features, channels));
+  kernel.replace(kernel.find("K f32["), 6, "K " + type + "[");
+  return parse_kernel(kernel.replace(kernel.find("K[k, n]"), 7, "f32(K[k, n])"));
+}
+
+TEST(LooseProducts, WeightsOf16BitsAreDividedToo) {
+  for (const char* type : {"f16", "bf16"}) {
+    for (const int64_t rows : {3, 7, 100}) {
+      const Case each{narrow_product(rows, 96, 100, type)};
+      EXPECT_EQ(difference(each.kernel, by("int16", each, vector_target(), 1e-2), 7, {}, {}, 2 * kWholeError),
+                "");
+      EXPECT_EQ(difference(each.kernel, by("bf16", each, vector_target(), 2e-1), 7, {}, {}, kOneTermError),
+                "");
+    }
+    const Kernel product = narrow_product(128, 256, 256, type);
+    EXPECT_EQ(algorithm(product, vector_target(), 1e-4), "");
+    EXPECT_EQ(algorithm(product, vector_target(), 1e-2), "int16");
+    // Three digits, or two terms of bf16, would be more bytes than the weights have.
+    EXPECT_EQ(algorithm(product, parse_target("sapphirerapids"), 1e-4), "");
+    EXPECT_EQ(algorithm(product, parse_target("sapphirerapids"), 1e-2), "int8x3");
+  }
+}
+
 TEST(LooseProducts, TheToleranceDecides) {
   const Kernel product = biased_product(128, 256, 256);
   const Target tiles = parse_target("sapphirerapids");
