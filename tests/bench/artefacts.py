@@ -6,15 +6,17 @@ for several targets and tolerances.
     python -m tests.bench.artefacts compare BEFORE.json AFTER.json
 
 `write` compiles with the package of a checkout in which `build_rules/stage.sh` was run (or
-`installed`) and notes, for each combination, a hash of the linked artefact, the traces of its
-kernels, predicted times and the seconds that compiling took. `compare` prints each combination that
-differs with the kernels whose traces do, and ends with 1 where there is any.
+`installed`) and notes, for each combination, a hash of the linked artefact, one of its instructions
+in any order, the traces of its kernels and the seconds that compiling took. `compare` prints each
+combination that differs, with what does: the kernels whose traces do, the instructions, or only
+their order and other parts of the artefact, such as its tables. It ends with 1 where one differs.
 """
 
 import argparse
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -58,13 +60,35 @@ def one(name, target, tolerance):
             )
             seconds = time.perf_counter() - begin
             module.export(str(path), kind=kind)
+            artefact = hashlib.sha256(path.read_bytes()).hexdigest()
+            if kind == "shared":
+                module.export(str(path), kind="object")
         except tc.Error as error:
             return {"refused": str(error)}
-        artefact = hashlib.sha256(path.read_bytes()).hexdigest()
+        instructions = instructions_of(path)
     kernels = [
         [report["label"], report["statements"], report["trace"]] for report in module.kernels
     ]
-    return {"artefact": artefact, "kernels": kernels, "seconds": round(seconds, 2)}
+    return {
+        "artefact": artefact,
+        "instructions": instructions,
+        "kernels": kernels,
+        "seconds": round(seconds, 2),
+    }
+
+
+def instructions_of(path):
+    """A hash of an object's instructions without their operands, in any order; None where LLVM's
+    disassembler is not installed."""
+    tool = shutil.which("llvm-objdump-19") or shutil.which("llvm-objdump")
+    if tool is None:
+        return None
+    done = subprocess.run(
+        [tool, "-d", "--no-show-raw-insn", path], text=True, capture_output=True, check=True
+    )
+    lines = [line.split("\t") for line in done.stdout.splitlines() if line.startswith(" ")]
+    names = sorted(fields[1].strip() for fields in lines if len(fields) > 1)
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
 
 def work():
@@ -114,13 +138,15 @@ def differences(before, after):
             if a.get("refused") != b.get("refused"):
                 yield f"{key}: {a.get('refused', 'compiled')} ▶ {b.get('refused', 'compiled')}"
         elif a["artefact"] != b["artefact"]:
+            alike = a.get("instructions") and a.get("instructions") == b.get("instructions")
             changed = [new[0] for old, new in zip(a["kernels"], b["kernels"]) if old != new]
             count = (
                 f"{len(a['kernels'])} ▶ {len(b['kernels'])} kernels"
                 if len(a["kernels"]) != len(b["kernels"])
                 else f"{len(changed)} of {len(b['kernels'])} kernels"
             )
-            yield f"{key}: {count}: {', '.join(changed[:6]) or 'the same traces'}"
+            same = "the same traces" + (" and instructions" if alike else "")
+            yield f"{key}: {count}: {', '.join(changed[:6]) or same}"
 
 
 def compare(before, after):
