@@ -2,8 +2,8 @@
 //
 // Those of the DSP extension (the Arm v7-M Architecture Reference Manual) are on general-purpose registers:
 // each lane of a register tile is a register of its own. Those of MVE (Armv8.1-M) multiply the 16 bytes of
-// two vectors and add all products to a sum in a general-purpose register; the four sums of an accumulator
-// are counted as registers of the unit, in addition to the eight vectors.
+// two vectors and add all products to a sum in one of eight general-purpose registers, those of even numbers;
+// these are counted as registers of the unit, in addition to the eight vectors.
 #include "ir/target/tables.h"
 
 namespace tc::targets {
@@ -18,7 +18,7 @@ const std::vector<ProductGroup>& cortex_m_products() {
        Vectors,
        1,
        4,
-       12,
+       16,
        {{"vmladava.s8",
          "llvm.arm.mve.vmldava",
          "mve",

@@ -19,6 +19,12 @@ inline int sum_registers(const Target& target, const NarrowProduct& row) {
   return std::max(1, row.rows * row.columns * static_cast<int>(8 * size_of(row.sum)) / target.vector_bits);
 }
 
+// Whether an accumulator of the unit is a row of sums that each have a register of their own, so that a step
+// of the sum has few instructions.
+inline bool sums_are_scalars(const MatrixUnit& unit) {
+  return unit.vectors && unit.rows == 1 && unit.parts > 1;
+}
+
 // The type in which kernels store the numbers of the first operand for the unit.
 inline DType first_operand(const MatrixUnit::Format& format) {
   return format.instruction != nullptr && format.instruction->centred ? DType::I8 : format.operand;

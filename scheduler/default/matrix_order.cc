@@ -1,6 +1,7 @@
 // The lines for a sum of products on a matrix unit: the input is divided once per band of rows, accumulators
 // are in memory until their rows are complete, and the epilogue follows each tile where its rows are counted
 // in the same way as the tiles'.
+#include "ir/target/register_groups.h"
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/default/matrix_plan.h"
 #include "scheduler/default/builder.h"
@@ -86,12 +87,6 @@ class BandLoops {
     loops.band = loop(statement, statement.iterators.at(band).name);
     loops.panel = loop(statement, statement.iterators.at(band + 1).name);
     return band + 2;
-  }
-
-  // Whether each sum is in a register of its own, so that a step of the sum has few instructions.
-  bool sums_are_scalars() const {
-    const MatrixUnit& unit = b_.target().matrix;
-    return unit.vectors && unit.rows == 1 && unit.parts > 1;
   }
 
   // Makes copies of the innermost loops over depths and taps, iterators `first` to `last` of the sum.
@@ -209,7 +204,7 @@ class BandLoops {
       if (i == sum) {
         if (!digits_are_rows_) copies_.push_back(name(count - 6));  // terms of both operands
         copies_.push_back(name(count - 5));
-        if (sums_are_scalars()) unroll_steps(statement, at + 3 + lines, count - 7);
+        if (sums_are_scalars(b_.target().matrix)) unroll_steps(statement, at + 3 + lines, count - 7);
         unit_loops_ = joined({name(count - 4), name(count - 3), name(count - 2), name(count - 1)});
       } else {
         if (loops_over_orders(algorithm_) > 0) copies_.push_back(name(count - 3));
@@ -255,14 +250,16 @@ class BandLoops {
   }
 
   // Where instructions run in order, several rows of an epilogue are in one basic block, so that each need
-  // not wait for its own results.
+  // not wait for its own results. The few rows of a tile of scalar sums all are: they share loads of
+  // constants.
   void divide_tail(int64_t rows, Loops& loops) {
-    constexpr int64_t kRows = 4;
-    if (b_.target().out_of_order() || rows <= kRows) return;
+    const bool all = rows > 1 && sums_are_scalars(b_.target().matrix);
+    const int64_t together = all ? rows : 4;
+    if (!all && (b_.target().out_of_order() || rows <= together)) return;
     const std::string row = loops.inside;
     loops.inside = row + "_o";
     loops.copies = row + "_i";
-    b_.apply("split ", row, " ", kRows, " as ", loops.inside, " ", loops.copies);
+    b_.apply("split ", row, " ", together, " as ", loops.inside, " ", loops.copies);
   }
 
   // Leaves and marks.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/access.h"
+#include "ir/target/register_groups.h"
 
 namespace tc {
 
@@ -126,13 +127,29 @@ void BandedProduct::classify() {
 }
 
 // Finds the channels: the iterators that are summed over along the input's innermost dimension, which may be
-// in blocks.
+// in blocks. An input without such a dimension has one channel, which only units take that join positions.
 void BandedProduct::find_channels() {
   const Buffer& input = buffer(input_.buffer);
   channel_ = input_.index.empty() ? "" : input_.index.back().affine.as_variable();
   if (channel_.empty() || std::count(sums_.begin(), sums_.end(), channel_) == 0) {
-    refuse("what is summed over is not the innermost dimension of ", input.name);
+    if (!sums_are_scalars(unit_))
+      refuse("what is summed over is not the innermost dimension of ", input.name);
+    channel_.clear();
+  } else {
+    find_channel_block();
   }
+  channel_blocks_ = channel_outer_.empty() ? 1 : extent(channel_outer_);
+  channels_ = channel_.empty() ? 1 : channel_blocks_ * extent(channel_);
+  format_ = *unit_.format(format_.operand, channels_);
+  depth_ = int64_t{format_.groups} * format_.pack;
+  if (channel_block_ > 0 && (depth_ % channel_block_ != 0 || extent(channel_) != channel_block_)) {
+    refuse("blocks of ", channel_block_, " channels do not fill a depth of ", depth_);
+  }
+  join_positions();
+}
+
+void BandedProduct::find_channel_block() {
+  const Buffer& input = buffer(input_.buffer);
   sums_.erase(std::find(sums_.begin(), sums_.end(), channel_));
   const auto last = input_.index.size() - 1;
   for (const BlockedDim& dim : state_.blocked) {
@@ -166,13 +183,31 @@ void BandedProduct::find_channels() {
       refuse("constant ", buffer(constant_.buffer).name, " is not indexed by all channels");
     }
   }
-  channel_blocks_ = channel_outer_.empty() ? 1 : extent(channel_outer_);
-  channels_ = channel_blocks_ * extent(channel_);
-  format_ = *unit_.format(format_.operand, channels_);
-  depth_ = int64_t{format_.groups} * format_.pack;
-  if (channel_block_ > 0 && (depth_ % channel_block_ != 0 || extent(channel_) != channel_block_)) {
-    refuse("blocks of ", channel_block_, " channels do not fill a depth of ", depth_);
+}
+
+// Where the channels of several positions fit one instruction, it takes neighbours: of the taps those that
+// leave the fewest instructions, and of equal ones the innermost.
+void BandedProduct::join_positions() {
+  if (!sums_are_scalars(unit_)) return;
+  int64_t member = 1;
+  while (member < channels_) member *= 2;
+  if (member >= depth_ || depth_ % member != 0) return;
+  member_ = member;
+  int64_t least = 1;
+  for (const std::string& tap : sums_) least *= extent(tap);
+  for (const std::string& tap : sums_) {
+    int64_t instructions = parts(extent(tap), joined_positions());
+    for (const std::string& other : sums_) instructions *= other == tap ? 1 : extent(other);
+    const bool neighbours =
+        std::all_of(input_.index.begin(), input_.index.end(), [&](const Subscript& subscript) {
+          const int64_t step = subscript.affine.coefficient(tap);
+          return step == 0 || step == 1;
+        });
+    if (!neighbours || instructions > least) continue;
+    least = instructions;
+    joined_ = tap;
   }
+  if (!joined_.empty()) sums_.erase(std::find(sums_.begin(), sums_.end(), joined_));
 }
 
 // Refuses conditions other than those of padding: elements beyond the input's borders are zeros, and so are
@@ -241,10 +276,24 @@ std::optional<Access> BandedProduct::result_of(const Statement& statement) const
   return read;
 }
 
+// The dimensions from the one along which positions are next to each other: that of joined positions, or the
+// last.
+std::vector<BandedProduct::Dimension*> BandedProduct::outwards() {
+  std::vector<Dimension*> result;
+  for (const bool first : {true, false}) {
+    for (size_t i = dimensions_.size(); i-- > 0;) {
+      const std::vector<std::string>& taps = dimensions_[i].taps;
+      const bool joined = std::find(taps.begin(), taps.end(), joined_) != taps.end();
+      if (joined == first) result.push_back(&dimensions_[i]);
+    }
+  }
+  return result;
+}
+
 // Finds the positions of rows and taps in a band.
 void BandedProduct::find_positions() {
   std::vector<std::pair<std::string, size_t>> rows;  // and the dimension
-  for (size_t d = 0; d + 1 < input_.index.size(); ++d) {
+  for (size_t d = 0; d + (channel_.empty() ? 0 : 1) < input_.index.size(); ++d) {
     if (channel_block_ > 0 && d == channel_dim_) continue;
     Dimension at;
     at.dim = d;
@@ -284,8 +333,8 @@ void BandedProduct::find_positions() {
     bands_ = parts(extent(banded_), band_);
   }
   int64_t pitch = 1;
-  for (size_t i = dimensions_.size(); i-- > 0;) {
-    Dimension& at = dimensions_[i];
+  for (Dimension* each : outwards()) {
+    Dimension& at = *each;
     at.pitch = pitch;
     const Affine& index = input_.index[at.dim].affine;
     for (const std::vector<std::string>* names : {&at.rows, &at.taps}) {
@@ -333,9 +382,12 @@ void BandedProduct::size_blocks() {
   int64_t reach = strides_[column_] * (tiles_ * rows_ - 1) + 1;
   if (lines_apart_) reach += strides_[banded_] * (band_ - 1);
   for (const std::string& tap : sums_) reach += strides_[tap] * (extent(tap) - 1);
+  depths_ = member_ == 0      ? parts(channels_, depth_)
+            : joined_.empty() ? 1
+                              : parts(extent(joined_), joined_positions());
+  if (member_ > 0) reach += joined_positions() * depths_ - 1;
   read_positions_ = positions_;
   positions_ = std::max(positions_, reach);
-  depths_ = parts(channels_, depth_);
   names_ = {fresh("band"), fresh("panel"), fresh("fp"), fresh("fn"), fresh("rt"),
             fresh("cb"),   fresh("row"),   fresh("g"),  fresh("e"),  fresh("part"),
             fresh("by"),   fresh("order"), fresh("h"),  fresh("l"),  fresh("at")};

@@ -32,6 +32,12 @@ class BandedProduct : protected ProductRewrite {
   Affine bands() const { return rows_are_symbolic() ? size(banded_) : Affine(bands_); }
   std::vector<Affine> in_bands() const;
   bool rows_are_symbolic() const { return !size(banded_).is_constant(); }
+  // Positions that one instruction takes; numbers of a position next to each other; groups of these.
+  int64_t joined_positions() const { return member_ > 0 ? depth_ / member_ : 1; }
+  int64_t position_depth() const { return member_ > 0 ? member_ : depth_; }
+  int64_t position_depths() const { return member_ > 0 ? 1 : depths_; }
+  // The joined tap, and what it adds to a position.
+  Affine joined_position() const { return var(names_.depth, joined_positions()) + var(names_.group); }
   static int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
   // The one place at which the statement reads the result, by iterators that count as the sum's do.
   std::optional<Access> result_of(const Statement& statement) const;
@@ -63,6 +69,11 @@ class BandedProduct : protected ProductRewrite {
   std::string column_, banded_;
   int64_t features_ = 1, blocks_of_features_ = 1, channels_ = 1, channel_block_ = 0, channel_blocks_ = 1;
   size_t channel_dim_ = 0;
+  // Where one instruction takes several positions, whose channels are next to each other in memory: how many
+  // channels a position has there (0 where it takes one position), and the tap that counts the positions.
+  // That is empty where there is none: all positions but the first are then multiplied by zeros.
+  int64_t member_ = 0;
+  std::string joined_;
   std::vector<Dimension> dimensions_;
   std::map<std::string, int64_t> strides_;  // of rows and taps, in positions
   int64_t positions_ = 1, read_positions_ = 1, flat_rows_ = 1;
@@ -76,6 +87,9 @@ class BandedProduct : protected ProductRewrite {
   void find_result();
   void classify();
   void find_channels();
+  void find_channel_block();
+  void join_positions();
+  std::vector<Dimension*> outwards();
   void find_conditions();
   void find_neighbours();
   void find_positions();

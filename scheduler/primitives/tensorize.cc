@@ -32,7 +32,13 @@ class Checker {
     statement_ = &kernel_.statements[static_cast<size_t>(which)];
     find_format(constant_extent(state, *loops[2]));
     const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "packed elements"};
-    const std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, format_.groups, format_.pack};
+    std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, format_.groups, format_.pack};
+    // Two loops may count the numbers of one vector: neighbours, and channels of these.
+    const int64_t neighbours = constant_extent(state, *loops[2]).value_or(0);
+    if (sums_are_scalars(unit_) && neighbours > 1 && sizes[3] % neighbours == 0) {
+      joined_ = sizes[3] / neighbours;
+      sizes = {sizes[0], sizes[1], neighbours, joined_};
+    }
     for (size_t i = 0; i < 4; ++i) {
       const auto extent = constant_extent(state, *loops[i]);
       if (!extent || *extent > sizes[i] || (i > 0 && *extent != sizes[i])) {
@@ -66,12 +72,12 @@ class Checker {
       require_type(*left, first_operand(format_));
       require_type(*right, second_operand(format_));
       const Steps rows = steps(*left), columns = steps(*right);
-      if (rows[1] != 0 || rows[3] != 1 || (rows[2] != format_.pack && !unit_.vectors)) {
+      if (rows[1] != 0 || (rows[3] != 1 && joined_ != 1) || !steps_to_group(rows[2], format_.pack)) {
         refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ",
                format_.groups, " x ", format_.pack, " next to each other");
       }
-      if (columns[0] != 0 || columns[1] != format_.pack || columns[3] != 1 ||
-          (columns[2] != int64_t{unit_.columns} * format_.pack && !unit_.vectors)) {
+      if (columns[0] != 0 || columns[1] != format_.pack || (columns[3] != 1 && joined_ != 1) ||
+          !steps_to_group(columns[2], int64_t{unit_.columns} * format_.pack)) {
         refuse("operand ", name(*right), " of ", statement_->name,
                " is not packed as [groups][columns][packed elements]");
       }
@@ -94,6 +100,12 @@ class Checker {
     for (const MatrixUnit::Format& each : unit_.formats) {
       if (first_operand(each) == read.dtype && groups == each.groups) format_ = each;
     }
+  }
+
+  // Whether the next group of an operand is where the unit expects it. Units of vectors load each group
+  // alone; groups that are one vector follow each other.
+  bool steps_to_group(int64_t step, int64_t expected) const {
+    return joined_ > 0 ? step == joined_ : unit_.vectors || step == expected;
   }
 
   const std::string& name(const Access& access) const {
@@ -130,6 +142,7 @@ class Checker {
   const MatrixUnit& unit_;
   const Statement* statement_ = nullptr;
   MatrixUnit::Format format_{};
+  int64_t joined_ = 0;  // packed elements of a neighbour, where several neighbours are one vector
   std::vector<std::pair<const Expr*, const Expr*>> products_;
   std::array<std::string, 4> iterators_;
 };

@@ -23,7 +23,8 @@ ExprPtr centred(const ExprPtr& byte) {
 }
 
 // Both operands become terms of the unit's type. The input is divided by statements into a buffer [.., depth
-// / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have one
+// / D][terms][positions][D], where D is the depth of one instruction, or, where each sum is in a scalar
+// register, [.., positions][terms][depth / D][D]. Whole numbers of the input have one
 // scale per band, those of the constant one per feature; products of digits are summed up in whole numbers,
 // those of one order (i + j) together. Where there is a single row, its digits are the rows of an
 // accumulator, and the products of each pair of digits have a sum of their own.
@@ -66,13 +67,14 @@ class TermsRewrite : BandedProduct {
   bool is_centred() const { return bytes_ && first_operand(format_) != format_.operand; }
   // Whether products of each order have sums of their own.
   bool ordered() const { return algorithm_.sums() > 1; }
-  // Whether terms are in a buffer [.., depth / D][terms][groups][positions][pack]: the groups of several rows,
-  // which vectors take together, are next to each other.
+  // Whether terms are in a buffer [.., depth / D][terms][groups][positions][pack]: the groups of several
+  // rows, which vectors take together, are next to each other.
   bool rows_of_groups() const { return unit_.vectors && unit_.rows > 1 && format_.groups > 1; }
   int64_t groups() const { return rows_of_groups() ? format_.groups : 1; }
   // The index of a term after those of images and band.
   std::vector<Affine> term_at(const Affine& depth, const Affine& term, const Affine& group,
                               const Affine& position, const Affine& member) const {
+    if (sums_are_scalars(unit_)) return {var(names_.panel), position, term, depth, member};
     std::vector<Affine> result = {var(names_.panel), depth, term, position, member};
     if (rows_of_groups()) result.insert(result.begin() + 3, group);
     return result;
@@ -139,13 +141,17 @@ class TermsRewrite : BandedProduct {
     if (!unit_.vectors) dimension(names_.block, blocks_);
     const bool inside = unit_.vectors && ordered();
     if (!inside && !bytes_) dimension(names_.part, terms());
-    dimension(names_.group, format_.groups);
+    if (member_ == 0) dimension(names_.group, format_.groups);
     if (inside) dimension(names_.part, terms());
     dimension(lane_, unit_.columns);
-    dimension(names_.member, format_.pack);
+    if (member_ > 0) dimension(names_.group, joined_positions());
+    dimension(names_.member, member_ > 0 ? member_ : format_.pack);
     std::map<std::string, Affine> values;
     values[lane_] = feature_block() * unit_.columns + var(lane_);
-    values[channel_] = var(names_.depth, depth_) + in_depth();
+    if (member_ == 0) values[channel_] = var(names_.depth, depth_) + in_depth();
+    if (member_ > 0 && !channel_.empty())
+      values[channel_] = var(names_.member) + (joined_.empty() ? var(names_.group, member_) : Affine(0));
+    if (!joined_.empty()) values[joined_] = joined_position();
     if (!block_.empty()) values[block_] = Affine(0);
     if (!channel_outer_.empty()) values[channel_outer_] = Affine(0);
     for (const Subscript& subscript : constant_.index)
@@ -189,17 +195,20 @@ class TermsRewrite : BandedProduct {
     const std::string& stem = buffer(input_.buffer).name;
     std::vector<int64_t> shape = {panels_, depths_, terms(), positions_, depth_ / groups()};
     if (rows_of_groups()) shape.insert(shape.begin() + 3, groups());
+    // Positions outside, so that one address serves all depths of a position.
+    if (sums_are_scalars(unit_)) shape = {panels_, positions_, terms(), position_depths(), position_depth()};
     terms_ = add_buffer(stem + "_terms", first_operand(format_), shape);
     // A block of channels, or what is copied at a time: the groups of a block, if they are apart.
     const int64_t pack = format_.pack;
     const int64_t block = channel_block_ > 0 ? channel_block_
                           : rows_of_groups() ? pack
-                                             : std::min<int64_t>(unit_.columns, depth_);
+                                             : std::min<int64_t>(unit_.columns, position_depth());
     if (rows_of_groups() && block % pack != 0)
       refuse("blocks of ", block, " channels are no groups of ", pack);
     const int64_t lanes = rows_of_groups() ? pack : block;
-    const int64_t halves = channel_block_ > 0 ? std::min(depth_ / block, channel_blocks_) : depth_ / block;
-    std::vector<Iterator> iterators = {{names_.depth, Affine(depths_)}};
+    const int64_t all = position_depth() / block,
+                  halves = channel_block_ > 0 ? std::min(all, channel_blocks_) : all;
+    std::vector<Iterator> iterators = {{names_.depth, Affine(position_depths())}};
     Affine position;
     Access from = input_;
     for (const Dimension& at : dimensions_) {
@@ -226,12 +235,12 @@ class TermsRewrite : BandedProduct {
       const Affine number = var(names_.depth, depth_ / block) + var(names_.half);
       from.index[channel_dim_] = {channel_outer_.empty() ? Affine(0) : number, nullptr};
       from.index.back() = {within, nullptr};
-      lacks = channel_blocks_ * block < depths_ * depth_;
+      lacks = channel_blocks_ * block < position_depths() * position_depth();
       if (lacks && channel_blocks_ > 1) read.constraints.push_back(Affine(channel_blocks_ - 1) - number);
-    } else {
+    } else if (!channel_.empty()) {
       const Affine channel = var(names_.depth, depth_) + lane;
       from.index.back() = {channel, nullptr};
-      lacks = channels_ < depths_ * depth_;
+      lacks = channels_ < position_depths() * position_depth();
       if (lacks) read.constraints.push_back(Affine(channels_ - 1) - channel);
     }
     bool borders = false;
@@ -247,7 +256,7 @@ class TermsRewrite : BandedProduct {
     if (borders) {
       statements.push_back(zero("_zero", 0, 0));
     } else {
-      if (lacks) statements.push_back(zero("_zero", depths_ - 1, 0));
+      if (lacks) statements.push_back(zero("_zero", position_depths() - 1, 0));
       if (positions_ > read_positions_) statements.push_back(zero("_rest", 0, read_positions_));
     }
     const ExprPtr value = load(buffer(from.buffer).dtype, from.buffer, from.index);
@@ -255,10 +264,9 @@ class TermsRewrite : BandedProduct {
     for (int64_t term = 0; term < terms(); ++term) {
       Statement made = statement(text("_term", term), read.iterators);
       made.constraints = read.constraints;
-      const bool apart = rows_of_groups();
-      const Affine group = apart ? var(names_.half, block / lanes) + var(names_.group) : Affine(0);
+      const Affine group = rows_of_groups() ? var(names_.half, block / lanes) + var(names_.group) : Affine(0);
       made.write = access_at(terms_, at_band(term_at(var(names_.depth), Affine(term), group, position,
-                                                     apart ? var(names_.lane) : lane)));
+                                                     rows_of_groups() ? var(names_.lane) : lane)));
       made.value = term_of(value, term);
       statements.push_back(std::move(made));
     }
@@ -267,10 +275,10 @@ class TermsRewrite : BandedProduct {
   // A statement that sets to zero the terms that no element of the input gives: borders, channels beyond the
   // last.
   Statement zero(const std::string& suffix, int64_t first_depth, int64_t first_position) const {
-    std::vector<Iterator> iterators = {{names_.depth, Affine(depths_ - first_depth)},
+    std::vector<Iterator> iterators = {{names_.depth, Affine(position_depths() - first_depth)},
                                        {names_.part, Affine(terms())},
                                        {names_.position, Affine(positions_ - first_position)},
-                                       {names_.lane, Affine(depth_ / groups())}};
+                                       {names_.lane, Affine(position_depth() / groups())}};
     if (rows_of_groups()) iterators.insert(iterators.begin() + 2, {names_.group, Affine(groups())});
     Statement made = statement(suffix, iterators);
     made.write = access_at(
@@ -381,12 +389,13 @@ class TermsRewrite : BandedProduct {
       adding.push_back({tap, Affine(extent(tap))});
       position = position + var(tap, strides_[tap]);
     }
+    if (member_ > 0) position = position + joined_position();
     if (!digits_are_rows()) adding.push_back({names_.part, Affine(terms())});
     adding.insert(adding.end(), {{names_.other, Affine(terms())},
                                  {names_.row, Affine(rows)},
                                  {lane_, Affine(unit_.columns)},
-                                 {names_.group, Affine(format_.groups)},
-                                 {names_.member, Affine(format_.pack)}});
+                                 {names_.group, Affine(member_ > 0 ? joined_positions() : format_.groups)},
+                                 {names_.member, Affine(member_ > 0 ? member_ : format_.pack)}});
     Statement start = statement("_start", starting), add = statement("", adding);
     start.write = access_at(accumulators_, at_band(started));
     start.value = none(format_.accumulator);
@@ -401,9 +410,11 @@ class TermsRewrite : BandedProduct {
       add.constraints.push_back(Affine(terms() - 1) - var(names_.part) - var(names_.other));
     add.reduction = Reduction::Sum;
     const Affine part = var(digits_are_rows() ? names_.row : names_.part);
-    const ExprPtr input = load(first_operand(format_), terms_,
-                               at_band(term_at(var(names_.depth), part, var(names_.group), position,
-                                               rows_of_groups() ? var(names_.member) : in_depth())));
+    const bool members = rows_of_groups() || member_ > 0;
+    const ExprPtr input =
+        load(first_operand(format_), terms_,
+             at_band(term_at(member_ > 0 ? Affine(0) : var(names_.depth), part, var(names_.group), position,
+                             members ? var(names_.member) : in_depth())));
     std::vector<Affine> index;
     for (const std::string& name : kernel_.packings.at(packing_).iterators) {
       index.push_back(var(name == names_.part ? names_.other : name));

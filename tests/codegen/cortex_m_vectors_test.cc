@@ -22,22 +22,24 @@ std::string convolution(int64_t channels, int64_t features, int64_t rows, int64_
       taps == 1 ? ""
                 : text(" where y + r - ", border, " >= 0, -y - r + ", rows - 1 + border, " >= 0, x + s - ",
                        border, " >= 0, -x - s + ", columns - 1 + border, " >= 0");
+  const std::string channel = channels == 1 ? "0" : "c";
   const std::string at = text("y + r - ", border, ", x + s - ", border);
   return text("kernel \"convolution\"\n  input I u8[1, ", channels, ", ", rows, ", ", columns,
               "]\n  constant K i8[", features, ", ", channels, ", ", taps, ", ", taps,
               "]\n  constant B i32[1, ", features, ", 1, 1]\n  output O u8[1, ", features, ", ", rows, ", ",
               columns, "]\n  local S i32[1, ", features, ", ", rows, ", ", columns, "]\n  start[f:", features,
               ", y:", rows, ", x:", columns, "]: S[0, f, y, x] = 0\n  macc[f:", features, ", y:", rows,
-              ", x:", columns, ", c:", channels, ", r:", taps, ", s:", taps, "]", inside,
-              ": S[0, f, y, x] += i32(I[0, c, ", at, "]) * i32(K[f, c, r, s])\n  scale[f:", features,
-              ", y:", rows, ", x:", columns,
+              ", x:", columns, channels == 1 ? "" : text(", c:", channels), ", r:", taps, ", s:", taps, "]",
+              inside, ": S[0, f, y, x] += i32(I[0, ", channel, ", ", at, "]) * i32(K[f, ", channel,
+              ", r, s])\n  scale[f:", features, ", y:", rows, ", x:", columns,
               "]: O[0, f, y, x] = u8(min(max(shr(i32(shr(i64(S[0, f, y, x] + B[0, f, 0, 0]) * "
               "i64(1518500250:i32), 32)), 4), 0), 255))\n");
 }
 
-Schedule scheduled(const std::string& kernel) {
-  return default_schedule(parse_kernel(kernel), parse_target(kTarget), 1, {"layout I 1 4", "layout O 1 4"},
-                          0);
+Schedule scheduled(const std::string& kernel, bool in_blocks = true) {
+  std::vector<std::string> layouts = {"layout O 1 4"};
+  if (in_blocks) layouts.push_back("layout I 1 4");
+  return default_schedule(parse_kernel(kernel), parse_target(kTarget), 1, layouts, 0);
 }
 
 // The numbers of the input are stored less 128 and borders as -128; the constant's sums make up for it.
@@ -51,17 +53,35 @@ TEST(CortexMVectors, SumsAreThoseOfTheKernel) {
   }
 }
 
-// A vector of the input for four of the constant, whose products are added up in four registers, and an
+// Where the channels of several positions fit a vector, it takes neighbours: columns, or rows where the
+// window has more of these. Weights beyond the window are zeros.
+TEST(CortexMVectors, FewChannelsShareAVectorWithTheirNeighbours) {
+  const auto check = [](const std::string& kernel, bool in_blocks, const std::string& packed) {
+    SCOPED_TRACE(kernel);
+    const Schedule schedule = scheduled(kernel, in_blocks);
+    const std::string made = str(schedule.kernel());
+    EXPECT_NE(made.find(packed), std::string::npos) << made;
+    EXPECT_NE(made.find(" sums of K"), std::string::npos) << made;
+    EXPECT_EQ(difference(parse_kernel(kernel), schedule, 3, {}, {}, 0), "");
+  };
+  // [features / 4 ..][depths][rows of the window][lane][neighbours][channels]
+  check(convolution(3, 16, 8, 8, 3), true, "constant K i8[1, 4, 1, 1, 3, 4, 4, 4]");
+  check(convolution(3, 16, 8, 8, 5), true, "constant K i8[1, 4, 1, 2, 5, 4, 4, 4]");
+  check(convolution(1, 16, 12, 12, 7), false, "constant K i8[1, 4, 1, 1, 7, 4, 16, 1]");
+  check(convolution(8, 16, 8, 8, 3), true, "constant K i8[1, 4, 1, 2, 3, 4, 2, 8]");
+}
+
+// Two vectors of the input for four of the constant, whose products are added up in eight registers, and an
 // epilogue of vectors.
 TEST(CortexMVectors, TheHottestLoopMultipliesBytes) {
   const Target target = parse_target(kTarget);
   const std::string code =
       kernel_assembly(scheduled(convolution(16, 16, 12, 12, 3)).finish(), target, "kernel");
   const std::string loop = hottest_loop(code, "\tvmlava.s8");
-  EXPECT_EQ(count_lines(loop, "\tvmlav"), 36) << loop;
-  EXPECT_LE(count_lines(loop, "\tvldr"), 36 + 9 + 6) << loop;
-  EXPECT_EQ(count_lines(loop, "\tvmulh.s32"), 1) << loop;
-  EXPECT_EQ(count_lines(loop, "\tvstrb.32"), 1) << loop;
+  EXPECT_EQ(count_lines(loop, "\tvmlav"), 2 * 36) << loop;
+  EXPECT_LE(count_lines(loop, "\tvldr"), 36 + 2 * 9 + 10) << loop;
+  EXPECT_EQ(count_lines(loop, "\tvmulh.s32"), 2) << loop;
+  EXPECT_EQ(count_lines(loop, "\tvstrb.32"), 2) << loop;
   EXPECT_EQ(count_lines(code, "\tsmull"), 0) << code;
 }
 

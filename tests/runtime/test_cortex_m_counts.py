@@ -23,10 +23,10 @@ MOST_CYCLES = {
 }
 # The same of a Cortex-M55 with its vectors.
 MOST_WITH_VECTORS = {
-    "kws_ref_model": 1_360_000,
-    "pretrainedResnet_quant": 3_900_000,
-    "vww_96_int8": 4_300_000,
-    "ad01_int8": 58_000,
+    "kws_ref_model": 1_070_000,
+    "pretrainedResnet_quant": 2_800_000,
+    "vww_96_int8": 3_800_000,
+    "ad01_int8": 55_000,
 }
 
 

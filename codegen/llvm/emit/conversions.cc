@@ -409,8 +409,22 @@ llvm::Value* Arithmetic::round_to_integer(llvm::Value* a) {
   return builder_.CreateSelect(builder_.CreateFCmpORD(number, number), whole, zero);
 }
 
+// Four rounded f32 as i32 on MVE, whose instruction rounds, saturates, and makes zero of a NaN; null
+// elsewhere.
+static llvm::Value* convert_nearest(Builder& builder, const Target& target, llvm::Value* a) {
+  const auto* rounded = llvm::dyn_cast<llvm::IntrinsicInst>(a);
+  if (target.arch != Arch::ArmM || target.vector_bits == 0 || lanes_of(a) != 4 || rounded == nullptr ||
+      rounded->getIntrinsicID() != llvm::Intrinsic::roundeven || !a->getType()->getScalarType()->isFloatTy())
+    return nullptr;
+  llvm::Type* whole = widen(builder.getInt32Ty(), 4);
+  return builder.CreateIntrinsic(llvm::Function::lookupIntrinsicID("llvm.arm.mve.vcvtn"),
+                                 {whole, a->getType()}, {builder.getInt32(0), rounded->getArgOperand(0)});
+}
+
 // LLVM converts with saturation lane by lane, so the numbers are clamped first.
 llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
+  llvm::Value* nearest = to == DType::I32 ? convert_nearest(builder_, target_, a) : nullptr;
+  if (nearest != nullptr) return nearest;
   const int bits = 8 * static_cast<int>(size_of(to)) - is_signed(to);
   const double limit = std::ldexp(1.0, bits);
   const bool single = a->getType()->getScalarType()->isFloatTy();

@@ -138,7 +138,7 @@ class Planner {
       }
     });
     plan_.format = format_;
-    plan_.groups = groups_.extent;
+    plan_.groups = joins_groups() ? 1 : groups_.extent;
     plan_.rows = static_cast<int>(rows_.extent);
     unit_.vectors ? order_vectors(groups) : order_tiles(groups);
     return std::move(plan_);
@@ -160,12 +160,17 @@ class Planner {
     plan_.offset_sums = is_signed(format_.operand) && !is_signed(format_.instruction->b);
     plan_.by_a = !plan_.offset_sums && b + 1 < a + unit_.parts;
     const int of_sums = unit_.parts * sum_registers(target_, *format_.instruction);
-    plan_.one_by_one = unit_.rows == 1 && unit_.parts > 1 && plan_.accumulators.size() == 1;
-    const int operands = plan_.one_by_one ? 1 + unit_.parts : std::min(b + 1, a + unit_.parts);
+    if (sums_are_scalars(unit_)) {
+      plan_.by_a = false;
+      plan_.in_steps = true;
+      plan_.order = order_in_steps(groups);
+    }
+    const int operands = plan_.in_steps ? plan_.order.a_registers + unit_.parts * plan_.order.b_registers
+                                        : std::min(b + 1, a + unit_.parts);
     const int all =
         of_sums * static_cast<int>(plan_.accumulators.size()) + (plan_.offset_sums ? 2 * a + 2 : operands);
     TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
-    plan_.order = order_one_by_one(groups, plan_.by_a);
+    if (!plan_.in_steps) plan_.order = order_one_by_one(groups, plan_.by_a);
   }
 
   struct Term {
@@ -198,15 +203,15 @@ class Planner {
                tile_.loops[i].name, "' of ", where());
     }
     const std::array<int, 4> largest = {unit_.rows, unit_.columns, format_.groups, format_.pack};
-    for (size_t i = 0; i < 4; ++i) {
+    groups_ = tile_.loops[first + 2], packed_ = tile_.loops[first + 3];
+    for (size_t i = 0; i < (joins_groups() ? 2 : 4); ++i) {
       TC_CHECK(extent_of(tile_.loops[first + i]) <= largest[i], "for loop '", tile_.loops[first + i].name,
                "' of ", where());
     }
     TC_CHECK(!unit_.vectors || tile_.loops[first + 1].extent == unit_.columns, "for loop '",
              tile_.loops[first + 1].name, "' of ", where());
     rows_ = tile_.loops[first], columns_ = tile_.loops[first + 1];
-    groups_ = tile_.loops[first + 2], packed_ = tile_.loops[first + 3];
-    TC_CHECK(packed_.extent == format_.pack, "for loop '", packed_.name, "' of ", where());
+    TC_CHECK(joins_groups() || packed_.extent == format_.pack, "for loop '", packed_.name, "' of ", where());
   }
 
   std::optional<int64_t> step(const Access& access, const TileLoop& loop) const {
@@ -239,8 +244,14 @@ class Planner {
     return inner.kind == Expr::Kind::Load ? &inner : nullptr;
   }
 
+  // Whether two loops count the numbers of one vector: neighbours, and channels of these.
+  bool joins_groups() const {
+    return sums_are_scalars(unit_) && groups_.extent > 1 && groups_.extent * packed_.extent == format_.pack;
+  }
+
   // The numbers between the groups of a row. Units of vectors take any, since each group is loaded alone.
   std::optional<int64_t> group_step() const {
+    if (joins_groups()) return packed_.extent;
     return unit_.vectors ? std::nullopt : std::optional<int64_t>(format_.pack);
   }
 
@@ -262,7 +273,7 @@ class Planner {
                 &b->access};
       if (a->dtype == first_operand(format_) && b->dtype == second_operand(format_) &&
           has_steps(term.a, {std::nullopt, 0, group_step(), 1}) &&
-          has_steps(term.b, {0, format_.pack, std::nullopt, 1})) {
+          has_steps(term.b, {0, format_.pack, joins_groups() ? group_step() : std::nullopt, 1})) {
         return {term};
       }
     }
@@ -454,6 +465,31 @@ MatrixOrder order_one_by_one(const std::vector<std::vector<MatrixProduct>>& grou
   result.loads_b = of_b.loads;
   result.a_registers = by_a ? 1 : all;
   result.b_registers = by_a ? all : 1;
+  result.loads = of_a.count + of_b.count;
+  return result;
+}
+
+MatrixOrder order_in_steps(const std::vector<std::vector<MatrixProduct>>& groups) {
+  MatrixOrder result;
+  std::vector<int> a, b;
+  for (std::vector<MatrixProduct> group : groups) {
+    std::stable_sort(group.begin(), group.end(),
+                     [](const MatrixProduct& left, const MatrixProduct& right) { return left.b < right.b; });
+    std::set<int> of_step;
+    for (const MatrixProduct& product : group) {
+      a.push_back(product.a);
+      b.push_back(product.b);
+      of_step.insert(product.a);
+    }
+    result.a_registers = std::max(result.a_registers, static_cast<int>(of_step.size()));
+    result.products.insert(result.products.end(), group.begin(), group.end());
+  }
+  result.b_registers = 1;
+  const Assignment of_a = assign(a, result.a_registers), of_b = assign(b, 1);
+  result.a_register = of_a.registers;
+  result.b_register = of_b.registers;
+  result.loads_a = of_a.loads;
+  result.loads_b = of_b.loads;
   result.loads = of_a.count + of_b.count;
   return result;
 }

@@ -42,6 +42,10 @@ MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups
 // follow each other, and the other operand's tiles have a register each.
 MatrixOrder order_one_by_one(const std::vector<std::vector<MatrixProduct>>& groups, bool by_a);
 
+// The products of one group after those of another, where each group reads operands of its own: a group holds
+// all of its a's, and one b at a time.
+MatrixOrder order_in_steps(const std::vector<std::vector<MatrixProduct>>& groups);
+
 // Rows, and bytes per row, of a tile register.
 struct TileShape {
   int64_t rows = 0, bytes = 0;
@@ -70,8 +74,8 @@ struct MatrixPlan {
   int64_t groups = 1;  // along a tile's depth
   int rows = 1;        // of an accumulator
   bool by_a = false;   // with accumulators in vectors: the order of order_one_by_one(), with its `by_a`
-  // Each product loads both of its operands, which no other product of the step reads.
-  bool one_by_one = false;
+  // Where sums are scalars: order_in_steps(), in which each product loads what no other one of its step has.
+  bool in_steps = false;
   // The instruction takes b as unsigned, and the kernel's b is signed: 128 is added to each number of b, and
   // a further accumulator for each `a` sums up what this adds to its products, to be subtracted at the end.
   bool offset_sums = false;

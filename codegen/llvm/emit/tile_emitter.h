@@ -284,6 +284,8 @@ class TileEmitter {
   void load_operand(TileInstructions& unit, int number, const MatrixTile& tile);
   void emit_vectors(bool from_zero);
   void vector_batch();
+  // The same as one piece of code of the unit, where it has such for these steps.
+  bool vector_steps(VectorInstructions& unit);
   llvm::Value*& vector_sum(const char* of, int number);
   // The same for accumulators that may be structs of parts, of this type.
   llvm::Value* sum_of(const char* of, int number, llvm::Type* type);

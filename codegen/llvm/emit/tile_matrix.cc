@@ -174,8 +174,54 @@ TileEmitter::Address TileEmitter::group_of(const MatrixTile& tile, int64_t offse
   return address;
 }
 
+bool TileEmitter::vector_steps(VectorInstructions& unit) {
+  const std::vector<MatrixProduct>& products = matrix_->order.products;
+  const size_t count = matrix_->accumulators.size();
+  if (!matrix_->in_steps || count < 2 || matrix_->groups != 1 || products.size() % count != 0) return false;
+  ProductSteps steps;
+  std::vector<Address> first_a, first_b;
+  // The number of a step's tile among those of the same operand, which is added where it is new.
+  const auto number = [](std::vector<int>& held, int tile) {
+    const auto place = std::find(held.begin(), held.end(), tile) - held.begin();
+    if (place == static_cast<std::ptrdiff_t>(held.size())) held.push_back(tile);
+    return place;
+  };
+  for (size_t step = 0; step < products.size() / count; ++step) {
+    std::vector<int> a, b;
+    for (size_t i = 0; i < count; ++i) {
+      const MatrixProduct& product = products[step * count + i];
+      const int of_a = static_cast<int>(number(a, product.a)), of_b = static_cast<int>(number(b, product.b));
+      if (step == 0) steps.products.push_back({product.accumulator, of_a, of_b});
+      const ProductSteps::Product& as = steps.products[i];
+      if (as.accumulator != product.accumulator || as.a != of_a || as.b != of_b) return false;
+    }
+    for (const bool is_a : {true, false}) {
+      std::vector<Address>& first = is_a ? first_a : first_b;
+      std::vector<int64_t> offsets;
+      for (const int tile : is_a ? a : b) {
+        const Address place = group_of((is_a ? matrix_->a : matrix_->b)[static_cast<size_t>(tile)], 0);
+        if (!place.symbolic.empty() || place.dynamic != nullptr) return false;
+        if (step == 0) first.push_back(place);
+        const Affine moved = place.bytes - first[offsets.size()].bytes;
+        if (!moved.is_constant()) return false;
+        offsets.push_back(moved.constant());
+      }
+      (is_a ? steps.a_offsets : steps.b_offsets).push_back(std::move(offsets));
+    }
+  }
+  for (const Address& place : first_a) steps.a.push_back(pointer(place));
+  for (const Address& place : first_b) steps.b.push_back(pointer(place));
+  llvm::Type* type = unit.zero_sums()->getType();
+  std::vector<llvm::Value*> sums;
+  for (size_t i = 0; i < count; ++i) sums.push_back(sum_of("sum ", static_cast<int>(i), type));
+  if (!unit.add_steps(sums, steps)) return false;
+  for (size_t i = 0; i < count; ++i) set_sum("sum ", static_cast<int>(i), sums[i]);
+  return true;
+}
+
 void TileEmitter::vector_batch() {
   const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
+  if (vector_steps(*unit)) return;
   const MatrixOrder& order = matrix_->order;
   const bool separate = matrix_->adds_separately();
   std::vector<llvm::Value*> parts(matrix_->accumulators.size(), unit->zero_sums());
@@ -206,13 +252,12 @@ void TileEmitter::vector_batch() {
   // First loads the operand that stays in registers.
   const bool by_a = matrix_->by_a;
   for (int64_t group = 0; group < matrix_->groups; ++group) {
-    for (size_t i = 0; i < order.products.size() && !matrix_->one_by_one; ++i) {
+    for (size_t i = 0; i < order.products.size() && !matrix_->in_steps; ++i) {
       if (by_a && order.loads_b[i]) load_b(i, group);
       if (!by_a && order.loads_a[i]) load_a(i, group);
     }
     for (size_t i = 0; i < order.products.size(); ++i) {
-      if ((by_a || matrix_->one_by_one) && order.loads_a[i]) load_a(i, group);
-      if (by_a && matrix_->one_by_one && order.loads_b[i]) load_b(i, group);
+      if ((by_a || matrix_->in_steps) && order.loads_a[i]) load_a(i, group);
       if (!by_a && order.loads_b[i]) load_b(i, group);
       const MatrixProduct& product = order.products[i];
       llvm::Value*& part = parts[static_cast<size_t>(product.accumulator)];

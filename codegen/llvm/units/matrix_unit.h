@@ -41,6 +41,18 @@ struct MemoryRows {
   int count = 1;
 };
 
+// Products one step after the other, each step with operands of its own. Of a step, `a` and `b` have as many
+// groups as the first step has; products name an accumulator and groups of a and b by their numbers.
+struct ProductSteps {
+  struct Product {
+    int accumulator = 0, a = 0, b = 0;
+  };
+  std::vector<llvm::Value*> a, b;  // places of the first step's groups
+  std::vector<Product> products;   // of each step
+  std::vector<std::vector<int64_t>> a_offsets,
+      b_offsets;  // of each step's groups, in bytes from those places
+};
+
 // Instructions of a unit whose sums and operands are vectors; LLVM allocates their registers. An accumulator,
 // with all of its columns, is one value. The virtual methods that have a body here suit instructions whose
 // accumulator is one row and whose lanes read four bytes of an operand each.
@@ -64,6 +76,9 @@ class VectorInstructions {
   virtual llvm::Value* load_b(llvm::Value* place);
   // The sums plus the products of another group.
   virtual llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) = 0;
+  // Adds the products of all steps to the sums as one piece of code, where the unit has such; false
+  // otherwise.
+  virtual bool add_steps(std::vector<llvm::Value*>& /*sums*/, const ProductSteps& /*steps*/) { return false; }
 
  protected:
   // A vector of numbers of four bytes.
