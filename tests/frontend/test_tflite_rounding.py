@@ -118,6 +118,34 @@ def test_scaled_sums_are_those_of_the_reference(rounding):
     assert by_upper_half > 25
 
 
+@pytest.mark.parametrize("rounding", ["steps", "positive"])
+def test_results_that_do_not_change_need_no_multiplier(rounding):
+    """A channel of a tiny scale and a large constant would need more than 32 bits beside others."""
+    reals, constants, reach = [0.003, 2.0**-30 * 0.7, 2.0**-29], [500, 1 << 30, -(5 << 27)], 5000
+    found = [rescaling.multiplier_of(real) for real in reals]
+    most = [abs(each) + reach for each in constants]
+    assert rescaling._moves([-exponent for _, exponent in found], most, rounding) is None
+    between = ([each - reach for each in constants], [each + reach for each in constants])
+    for x in (-reach, -77, 0, 1, 4000, reach):
+        sums = [each + x for each in constants]
+        result, _ = rescaling.rescaled(Numbers(), (sums, "i32"), reals, between, (-1,), rounding)
+        right = [expected(each, real, "steps") for each, real in zip(sums, reals)]
+        assert result[1:] == right[1:] == [1, -1]
+        assert result[0] == right[0] or (rounding == "positive" and max(result[0], right[0]) <= 0)
+
+    def adds_64_bits(within):
+        numbers, seen = Numbers(), []
+        compute = numbers.node
+        numbers.node = lambda name, operands, **attributes: (
+            seen.append((name, operands[0][1])),
+            compute(name, operands, **attributes),
+        )[1]
+        rescaling.rescaled(numbers, (constants, "i32"), reals, within, (-1,), rounding)
+        return ("Add", "i64") in seen
+
+    assert adds_64_bits(most) and not adds_64_bits(between)
+
+
 def test_all_bytes_as_parts_of_a_sum_are_those_of_the_reference():
     drawn = random.Random(8)
     for _ in range(60):

@@ -12,20 +12,20 @@ from ..support import models_folder
 MOST_INSTRUCTIONS = {
     "kws_ref_model": 3_400_000,
     "pretrainedResnet_quant": 14_700_000,
-    "vww_96_int8": 10_800_000,
+    "vww_96_int8": 7_200_000,
     "ad01_int8": 395_000,
 }
 MOST_CYCLES = {
     "kws_ref_model": 4_820_000,
     "pretrainedResnet_quant": 20_300_000,
-    "vww_96_int8": 14_900_000,
+    "vww_96_int8": 10_000_000,
     "ad01_int8": 490_000,
 }
 # The same of a Cortex-M55 with its vectors.
 MOST_WITH_VECTORS = {
     "kws_ref_model": 1_070_000,
     "pretrainedResnet_quant": 2_800_000,
-    "vww_96_int8": 3_800_000,
+    "vww_96_int8": 3_000_000,
     "ad01_int8": 55_000,
 }
 

@@ -6,6 +6,7 @@ from ..errors import ModelError, UnsupportedError
 from ..given_files import open_regular
 from .describe import Describer, Refusal, Value
 from .file import open_file
+from .fixed_channels import without_fixed_channels
 from .operators import row_of
 from .operators.table import Call
 from .operators.variables import key_of
@@ -57,7 +58,7 @@ def _bytes_of(path):
 def describe_file(file):
     """The Describer that has described the file's first graph. The other graphs are run by control
     flow."""
-    graph = file.subgraphs[0]
+    graph = without_fixed_channels(file.subgraphs[0])
     stem = os.path.splitext(file.name)[0]
     describer = Describer(stem)
     describer.file, describer.assigned = file, _assigned(graph)

@@ -137,6 +137,9 @@ class Layer:
                     rescaled(g, g.node("Abs", [sums]), self.reals, most, self.shape, "once"),
                 ],
             )
+        if len(self.reals) > 1:
+            reach = self.most - np.abs(self.added)
+            most = (self.added - reach, self.added + reach)
         return rescaled(g, sums, self.reals, most, self.shape, rounding)
 
 

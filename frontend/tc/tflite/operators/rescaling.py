@@ -27,15 +27,14 @@ def multiplier_of(real):
 
 def rescaled(g, name, reals, most, shape=(), rounding="steps"):
     """i32: an i32 times real numbers. The magnitude of the i32 is at most `most`, which is one
-    number or one per factor; `reals` is one number or a list that broadcasts in `shape`. The result
-    is rounded once ("once") or in two steps ("steps"). With "positive", results below 0 need not be
-    right, only at most 0.
+    number or one per factor, or a pair: the least and the largest i32 of each factor. `reals` is
+    one number or a list that broadcasts in `shape`. The result is rounded once ("once") or in two
+    steps ("steps"). With "positive", results below 0 need not be right, only at most 0.
 
     Shifts are arithmetic: adding half of what they drop rounds halves up. For negative numbers one
     less is added, so that halves are rounded away from 0."""
-    return multiplied(
-        g, name, [multiplier_of(real) for real in np.atleast_1d(reals)], most, shape, rounding
-    )
+    found = [multiplier_of(real) for real in np.atleast_1d(reals)]
+    return multiplied(g, name, found, most, shape, rounding)
 
 
 def multiplied(g, name, found, most, shape=(), rounding="steps"):
@@ -58,9 +57,20 @@ def multiplied(g, name, found, most, shape=(), rounding="steps"):
             )
         return g.node("Cast", [value], to=ONNX_NUMBERS["i32"])
 
-    upper = _by_upper_half(
-        g, name, found, np.broadcast_to(most, len(found)).tolist(), rounding, constant
-    )
+    between = most if isinstance(most, tuple) else None
+    if between is not None:
+        most = np.max(np.abs(between), 0)
+    factors = [
+        (*factor, each, None)
+        for factor, each in zip(found, np.broadcast_to(most, len(found)).tolist())
+    ]
+    upper = _by_upper_half(g, name, factors, rounding, constant)
+    if upper is None and between is not None and rounding != "once":
+        factors = [
+            factor if result is None else (0, 0, 0, result)
+            for factor, result in zip(factors, _steady(found, *between))
+        ]
+        upper = _by_upper_half(g, name, factors, rounding, constant)
     if upper is not None:
         return upper
     most = int(np.max(most))
@@ -120,7 +130,29 @@ def _moves(shifts, most, rounding):
     return None
 
 
-def _by_upper_half(g, name, found, most, rounding, constant):
+def results_between(found, least, largest):
+    """For each factor the results, rounded in two steps, of the least and of the largest number;
+    those of numbers between them are between these."""
+
+    def result(x, integer, exponent):
+        high = (int(x) * (integer << max(exponent, 0)) + (1 << 30)) >> 31
+        shift = max(-exponent, 0)
+        return (high + (1 << shift >> 1) - (high < 0)) >> shift if shift else high
+
+    return [
+        (result(low, *factor), result(high, *factor))
+        for low, high, factor in zip(least, largest, found)
+    ]
+
+
+def _steady(found, least, largest):
+    """For each factor the result that all numbers from `least` to `largest` have, or None. Channels
+    that are never active have scales so small, and constants so large, that their sums change
+    nothing."""
+    return [low if low == high else None for low, high in results_between(found, least, largest)]
+
+
+def _by_upper_half(g, name, factors, rounding, constant):
     """The result of `rescaled`, computed from a product's upper 32 bits alone, for which most
     targets have a vector instruction; None where 32 bits are not enough.
 
@@ -128,7 +160,12 @@ def _by_upper_half(g, name, found, most, rounding, constant):
     halves that both rounding steps add are then added to the upper half as one constant, and both
     shifts become one. The second step's correction for negative numbers uses the sign of the upper
     half, which is the operand's sign. (The only negative operand whose first step gives 0 is -1,
-    for which the second step gives 0 with or without the correction.)"""
+    for which the second step gives 0 with or without the correction.)
+
+    Factors are (integer, exponent, largest operand, result). Where there is such a result, it is
+    that of all operands: the integer is 0, and what is added is the result itself."""
+    found = [(integer, exponent) for integer, exponent, _, _ in factors]
+    most, steady = ([factor[i] for factor in factors] for i in (2, 3))
     shifts = [-exponent for _, exponent in found]
     # 0 times anything is 0 with every shift.
     shifts = [shift if integer else max(shifts) for shift, (integer, _) in zip(shifts, found)]
@@ -136,11 +173,8 @@ def _by_upper_half(g, name, found, most, rounding, constant):
     if moves is None:
         return None
     ahead, last = moves
-    value = (
-        g.node("Mul", [name, constant([1 << bits for bits in ahead], "i32")])
-        if any(ahead)
-        else name
-    )
+    moved = [1 << bits if result is None else 0 for bits, result in zip(ahead, steady)]
+    value = g.node("Mul", [name, constant(moved, "i32")]) if moved != [1] * len(moved) else name
     value = g.node(
         "Mul",
         [
@@ -159,6 +193,11 @@ def _by_upper_half(g, name, found, most, rounding, constant):
             (1 << bits >> 2) + (half if shift else 0)
             for bits, half, shift in zip(ahead, added, shifts)
         ]
+    added = [
+        half if result is None else result << end for half, result, end in zip(added, steady, last)
+    ]
+    if max(map(abs, added)) >= 1 << 30:
+        return None
     if rounding == "steps" and any(shifts):
         below = constant(
             [-(1 << bits >> 1) if shift else 0 for bits, shift in zip(ahead, shifts)], "i32"
