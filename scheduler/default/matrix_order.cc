@@ -158,7 +158,9 @@ class BandLoops {
         along = along || (reads && step && *step > 0 && *step <= 2 * depth);
       }
       loops.rows.insert(along ? loops.rows.end() : loops.rows.begin(), depths);
+      if (reads) copy_together(statement, loops);
       order.insert(order.end(), loops.rows.begin(), loops.rows.end());
+      if (!loops.copies.empty()) order.push_back(loops.copies);
       if (!loops.blocks.empty()) order.push_back(loops.blocks);
       if (reads) order.push_back(loops.block);
       order.push_back(loops.lane);
@@ -172,6 +174,22 @@ class BandLoops {
         zeros_.push_back(loops);
       }
     }
+  }
+
+  // Where a product is few instructions, so is the copy of a position of few channels: several share their
+  // addresses.
+  void copy_together(const Statement& statement, Loops& loops) {
+    constexpr int64_t kTogether = 4;
+    if (!sums_are_scalars(b_.target().matrix)) return;
+    const std::string row = loops.rows.back();
+    for (const Iterator& each : statement.iterators) {
+      const std::string name = loop(statement, each.name);
+      if (name == loops.block && each.extent != Affine(1)) return;
+      if (name == row && (!each.extent.is_constant() || each.extent.constant() < 2 * kTogether)) return;
+    }
+    loops.inside = loops.rows.back() = row + "_o";
+    loops.copies = row + "_i";
+    b_.apply("split ", row, " ", kTogether, " as ", loops.inside, " ", loops.copies);
   }
 
   void order_products(const MatrixUnitPlan& plan, size_t sum, size_t band) {

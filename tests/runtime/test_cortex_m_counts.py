@@ -25,7 +25,7 @@ MOST_CYCLES = {
 MOST_WITH_VECTORS = {
     "kws_ref_model": 1_070_000,
     "pretrainedResnet_quant": 2_800_000,
-    "vww_96_int8": 3_000_000,
+    "vww_96_int8": 2_900_000,
     "ad01_int8": 55_000,
 }
 
