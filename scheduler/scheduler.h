@@ -77,6 +77,7 @@ struct StrategyReport {
   double plain = 0;      // predicted for the same sums without the algorithm; 0 where it is no algorithm
   std::string plan;      // in words; empty where it does not apply
   std::string rejected;  // why it is not taken; empty where it is
+  double on_core = 0;    // of `cycles`, those that the core takes beside an accelerator
 };
 // All strategies in the order of their table. Takes longer than the default, which does not examine
 // strategies that cannot win.

@@ -1,6 +1,7 @@
 // The compiler as one function: a model's bytes in, a compiled model out.
 #include "frontend/pipeline/compile.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "codegen/backend/table.h"
 #include "frontend/pipeline/size_versions.h"
+#include "ir/accelerator.h"
 #include "ir/error.h"
 #include "ir/held_constants.h"
 #include "ir/interrupt.h"
@@ -21,7 +23,8 @@
 namespace tc {
 namespace {
 
-constexpr size_t kMaxTraces = 8;  // of a workload that are tried before the default
+constexpr size_t kMaxTraces = 8;       // of a workload that are tried before the default
+constexpr const char* kCore = "core";  // the place of kernels that no accelerator executes
 
 class Stopwatch {
  public:
@@ -77,11 +80,34 @@ BuildOptions build_options(const CompileOptions& options) {
   if (options.max_flash > 0 || in_flash)
     build.constants_limit = options.max_flash > 0 ? options.max_flash : INT64_MAX;
   if (options.max_flash > 0) build.code_estimate = kind.backend->code_estimate();
+  for (const auto& [label, unit] : options.places) {
+    if (build.target.accelerator != nullptr)
+      build.placements[label] = unit == kCore ? Placement::Core : Placement::Accelerator;
+  }
   build.check_kernel = [kind, target = build.target](const ScheduledKernel& kernel) {
     kind.backend->check_kernel(kernel, target);
   };
   return build;
 }
+
+namespace {
+
+// Every kernel that is placed is placed on the core or on the target's accelerator.
+void check_places(const CompileOptions& options) {
+  const Target target = parse_target(options.target);
+  for (const auto& [label, unit] : options.places) {
+    if (target.accelerator == nullptr) {
+      fail(ErrorKind::Target, "place: target '", options.target, "' has no accelerator, so that kernel '",
+           label, "' can only run on the core; name one (", options.target, "+accel:NAME)");
+    }
+    if (unit != kCore && unit != target.accelerator->name) {
+      fail(ErrorKind::Target, "place: kernel '", label, "' is placed on '", unit, "'; target '",
+           options.target, "' has 'core' and '", target.accelerator->name, "'");
+    }
+  }
+}
+
+}  // namespace
 
 bool wants_fast(const CompileOptions& options) {
   if (options.quantised == "exact" || options.quantised == "fast") return options.quantised == "fast";
@@ -185,6 +211,29 @@ std::vector<SizedGraph> import_versions(Graph& graph, Source source, const Compi
   return versions;
 }
 
+bool has_commands(const KernelReport& report) {
+  return std::any_of(report.trace.begin(), report.trace.end(),
+                     [](const std::string& line) { return line.rfind("command ", 0) == 0; });
+}
+
+// Throws, with the reason, where a label is placed on the accelerator and it executes no kernel of that
+// label.
+void check_placed(const std::vector<KernelReport>& reports, const BuildOptions& build) {
+  for (const auto& [label, placement] : build.placements) {
+    if (placement != Placement::Accelerator) continue;
+    const KernelReport* most = nullptr;
+    bool executes = false;
+    for (const KernelReport& each : reports) {
+      if (each.label != label) continue;
+      executes = executes || has_commands(each);
+      if (most == nullptr || each.multiply_adds > most->multiply_adds) most = &each;
+    }
+    if (executes || most == nullptr) continue;
+    placed_schedule(parse_kernel(most->statements), build.target, build.threads, most->layout_lines,
+                    most->tolerance, placement);
+  }
+}
+
 // The plan of a graph and of its versions by size; code is still to come.
 CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const CompileOptions& options,
                          Stopwatch& watch) {
@@ -220,6 +269,7 @@ CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const Co
   BuiltPlan built = build_plan_with_versions(std::move(graph), std::move(versions), build);
   model.plan = std::move(built.plan);
   model.reports = std::move(built.reports);
+  check_placed(model.reports, build);
   model.notes = std::move(notes);
   model.notes.insert(model.notes.end(), built.notes.begin(), built.notes.end());
   std::set<int> tuned;
@@ -229,6 +279,7 @@ CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const Co
   model.tuned_kernels = static_cast<int>(tuned.size());
   model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance,
                                model.arithmetic.empty() ? "" : " quantised=" + options.quantised);
+  for (const auto& [label, unit] : options.places) model.plan.provenance += text(" place=", label, "=", unit);
   watch.lap("plan");
   return model;
 }
@@ -256,9 +307,9 @@ namespace {
 CompiledModel timed_from_source(Source source, const CompileOptions& options, bool code) {
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
-  parse_target(options.target);  // an unknown target is told before the work
-  wants_fast(options);           // and so are an unknown meaning
-  rounds_each(options);          // and rounding
+  check_places(options);  // an unknown target is told before the work, and so are places
+  wants_fast(options);    // an unknown meaning
+  rounds_each(options);   // and rounding
   std::string dump;
   CompiledModel told;
   const HeldConstants counting(static_cast<int64_t>(source.bytes.size()));

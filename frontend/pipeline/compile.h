@@ -50,6 +50,9 @@ struct CompileOptions {
   // When values of float16 and bfloat16 are rounded: "stored" rounds what is stored and what the model casts,
   // "each" the result of every operator.
   std::string rounding = "stored";
+  // By a kernel's label: "core", or the name of the target's accelerator. Of kernels that are not named, the
+  // predicted cycles decide. Only plans that can have commands of an accelerator read it.
+  std::map<std::string, std::string> places;
   // "inside": artefacts have the constants inside. "separate": in a file beside them.
   std::string weights = "inside";
   uint64_t seed = 0;

@@ -221,11 +221,24 @@ std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel,
 
 Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
                                           Entry& entry) {
-  if (auto recorded = recorded_schedule(kernel, layout_lines, entry)) {
-    entry.tuned = true;
-    return *std::move(recorded);
+  // A recorded schedule may run elsewhere than where the kernel is placed.
+  if (entry.placement == Placement::Predicted) {
+    if (auto recorded = recorded_schedule(kernel, layout_lines, entry)) {
+      entry.tuned = true;
+      return *std::move(recorded);
+    }
   }
-  return default_schedule(kernel, options_.target, options_.threads, layout_lines, entry.tolerance);
+  const auto placed = [&](Placement placement) {
+    return placed_schedule(kernel, options_.target, options_.threads, layout_lines, entry.tolerance,
+                           placement);
+  };
+  try {
+    return placed(entry.placement);
+  } catch (const Error& error) {
+    // Another kernel of this label may be the one that is meant: what is around a sum has its label.
+    if (error.kind() != ErrorKind::Unsupported || entry.placement != Placement::Accelerator) throw;
+  }
+  return placed(Placement::Core);
 }
 
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
@@ -241,6 +254,11 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   // be rounded differently. Where results are as large as 1e19, that difference is large enough to change a
   // softmax.
   entry.tolerance = use.equal_weights ? std::min(options_.tolerance, kWithoutWords) : options_.tolerance;
+  const auto placed = options_.placements.find(kernel.name);
+  if (placed != options_.placements.end()) {
+    entry.placement = placed->second;
+    key += text("\nplaced ", static_cast<int>(placed->second));
+  }
   if (use.repeated) key += "\nrepeated";
   auto found = scheduled_.find(key);
   if (found != scheduled_.end() && !use.sizes_known &&

@@ -24,6 +24,7 @@ class KernelSchedules {
     double seconds = 0;
     bool single_thread = false;  // too small to divide among threads
     double tolerance = 0;        // the model's, or less
+    Placement placement = Placement::Predicted;
   };
   // What the schedule of a kernel depends on in addition to its statements.
   struct Use {

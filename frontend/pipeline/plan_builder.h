@@ -12,6 +12,7 @@
 #include "ir/plan.h"
 #include "ir/scheduled.h"
 #include "ir/target/target.h"
+#include "scheduler/placement.h"
 
 namespace tc {
 
@@ -49,6 +50,8 @@ struct BuildOptions {
   // Called with a kernel that such a trace has scheduled; throws where no code can be written for it. Null:
   // code can always be written.
   std::function<void(const ScheduledKernel&)> check_kernel;
+  // By label: where kernels run, which otherwise the predicted cycles decide.
+  std::map<std::string, Placement> placements;
   // The constants of another plan of the same artefact. The new plan has them too, with the same numbers, and
   // its own after them. Null: there is no other plan.
   const ConstantStore* known_constants = nullptr;

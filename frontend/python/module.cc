@@ -286,6 +286,7 @@ void add_schedule(py::module_& module) {
                row["taken"] = each.taken;
                row["cycles"] = each.cycles;
                row["plain_cycles"] = each.plain;
+               row["cycles_on_core"] = each.on_core;
                row["plan"] = each.plan;
                row["rejected"] = each.rejected;
                rows.append(row);
@@ -358,6 +359,7 @@ void add_options(py::module_& module) {
       .def_readwrite("quantised", &CompileOptions::quantised)
       .def_readwrite("rounding", &CompileOptions::rounding)
       .def_readwrite("weights", &CompileOptions::weights)
+      .def_readwrite("places", &CompileOptions::places)
       .def_readwrite("seed", &CompileOptions::seed)
       .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("kind", &CompileOptions::kind)

@@ -46,6 +46,7 @@ from .model_options import (
 from .module import arithmetic_text
 from .native import compiler, runtime
 from .parser import Parser, number
+from .placement import add_place
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
 from .reporting.command import add_command as add_report
@@ -341,6 +342,7 @@ def _add_compile(command):
         help="of kinds bare and c: memory for constants and code, which are no part of --max-ram there",
     )
     add_weights(added)
+    add_place(added, values=None)
     added.add_argument("--tune", action="store_true", help="search for schedules first")
     add_tuning_options(added)
 

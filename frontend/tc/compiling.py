@@ -11,6 +11,7 @@ from .formats import read_model, takes_examples
 from .module import Module, file_name
 from .native import compiler, runtime
 from .parser import TOLERANCE
+from .placement import set_places
 from .ports import ports_of
 from .progress import Progress
 from .sources import described, refuse_examples, source_of
@@ -50,6 +51,7 @@ def compile(
     trust_archive=False,
     max_nodes=None,
     compile_time_limit=None,
+    place=None,
 ):
     """Compiles a model. The same model and options give the same bytes, whatever its file is
     called; an artefact has its own file's name in its symbols.
@@ -122,6 +124,10 @@ def compile(
                         raised; None: no limit
     trust_archive       for a file of PyTorch: True opens it in this process, where code in it runs;
                         False in a sandbox (docs/security.md)
+    place               for targets with an accelerator: {"conv_1": "core", 3: "systolic16"} runs
+                        kernels, by label, a part of it or number as `inspect --place` has them, on
+                        the core or on the accelerator of this name. Of the others, predicted cycles
+                        decide
     """
     from .log import let_read  # imported here: loading a module needs no log
 
@@ -154,6 +160,7 @@ def compile(
         shapes = {**(read.shapes or {}), **(sizes or {})}
         made = options_of(Options(shapes=shapes, size_versions=versions, **built, **common))
         set_values(made, read.source, values)
+        set_places(made, read.source, place)
         let_read(made, log)
         return made
 

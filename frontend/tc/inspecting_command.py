@@ -15,6 +15,7 @@ from .model_options import (
 )
 from .module import arithmetic_text
 from .native import compiler
+from .placement import add_place, placement, places_of
 from .sources import described, source_of
 
 # The texts of a kernel that --dump prints, and which part of the compiler decides what each shows.
@@ -125,6 +126,11 @@ def _inspect_kernel(arguments):
 
 
 def _inspect(arguments):
+    if arguments.place and (arguments.kernel is not None or arguments.dump):
+        other = "--kernel" if arguments.kernel is not None else "--dump"
+        raise Error(
+            f"inspect shows where all kernels run (--place), or what {other} asks for; leave one of the two out"
+        )
     if arguments.kernel is not None:
         return _inspect_kernel(arguments)
     if is_artefact(arguments.model):
@@ -162,11 +168,10 @@ def _inspect(arguments):
         threads=arguments.threads or 1,
         quantised=arguments.quantised,
         rounding=arguments.rounding,
+        place=places_of(arguments),
         **bounds(arguments),
     )
     if arguments.place:
-        from .placement import placement
-
         rows, lines = placement(found, arguments.target)
         return {"placement": rows}, lines_text(lines)
     rows = [
@@ -214,9 +219,5 @@ def add_command(command):
         help="a graph pass, all of them, or plan (steps and memory); with --kernel "
         "one of its texts or all",
     )
-    added.add_argument(
-        "--place",
-        action="store_true",
-        help="which kernels run on the target's accelerator, and why the others run on the core",
-    )
+    add_place(added)
     added.add_argument("--no-time", action="store_true", help="do not time the kernel")

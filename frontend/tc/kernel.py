@@ -8,6 +8,7 @@ from .arguments import Options, options_of
 from .errors import ModelError, ScheduleError, lines_text, printable
 from .module import Module
 from .native import compiler
+from .placement import set_places
 from .seeded import seeded_array
 from .sources import described, source_of
 from .timing import time_calls
@@ -165,7 +166,7 @@ _add_primitives()
 class Kernel:
     """One fused group of a model's nodes."""
 
-    def __init__(self, report, target, threads):
+    def __init__(self, report, target, threads, placed=None):
         self.label = report["label"]
         self.text = report["statements"]
         self.layout_lines = list(report["layout_lines"])
@@ -176,6 +177,7 @@ class Kernel:
         # The error that schedules may cause; less than the model's where all weights are equal.
         self.tolerance = report["tolerance"]
         self.target = target
+        self.placed = placed  # on "core" or an accelerator, where the user says so
         self._threads = threads
 
     def schedule(self, trace=None):
@@ -209,15 +211,18 @@ class Kernel:
 
 def kernels(model, target="native", shapes=None, threads=1, inputs=None, **options):
     """The fused groups of the model in the order of a run, as the compiler schedules them;
-    tolerance, quantised, rounding, max_nodes, compile_time_limit and trust_archive are those of
-    tc.compile."""
+    place, tolerance, quantised, rounding, max_nodes, compile_time_limit and trust_archive are those
+    of tc.compile."""
+    place = options.pop("place", None)
     model, shapes = described(
         archives.trusted(model) if options.pop("trust_archive", False) else model, inputs, shapes
     )
     options = plan_for(
         options_of(Options(target=target, shapes=shapes, threads=threads, **options))
     )
+    set_places(options, model, place)
     name = compiler.resolve_target(target)[0]
     return [
-        Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)
+        Kernel(report, name, threads, options.places.get(report["label"]))
+        for report in compiler.plan_kernels(source_of(model), options)
     ]

@@ -11,6 +11,7 @@ from .formats import takes_examples
 from .given_files import begin_of, read_array
 from .kinds import kind_row
 from .parser import add_running, number
+from .placement import places_of
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .seeded import seeded_array
 from .sizes import flash_limit, size_argument
@@ -155,6 +156,7 @@ def module_of(arguments):
         quantised=arguments.quantised,
         rounding=arguments.rounding,
         weights=getattr(arguments, "weights", "inside"),
+        place=places_of(arguments),
         **file_options(arguments),
         **{"progress": progress_of(arguments), **tuning},
     )

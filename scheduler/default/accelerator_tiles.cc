@@ -47,8 +47,9 @@ struct Task {
 
 class TileChooser {
  public:
-  explicit TileChooser(const AcceleratorProblem& problem)
+  TileChooser(const AcceleratorProblem& problem, TileSearch search)
       : problem_(problem),
+        all_(search == TileSearch::All),
         kernel_(problem.reduction.builder.kernel()),
         accelerator_(*problem.reduction.builder.target().accelerator),
         sum_(problem.reduction.statement()),
@@ -64,26 +65,31 @@ class TileChooser {
 
   AcceleratorTiles run() {
     std::vector<std::vector<int64_t>> sizes;
-    size_t count = 1;
-    for (const std::string& iterator : problem_.free) {
-      sizes.push_back(sizes_of(iterator));
-      count *= sizes.back().size();
-    }
-    while (count > kMaxCandidates) {
-      auto most = std::max_element(sizes.begin(), sizes.end(),
-                                   [](const auto& a, const auto& b) { return a.size() < b.size(); });
-      count = count / most->size() * (most->size() - 1);
-      most->erase(most->begin() + 1);
+    for (const std::string& iterator : problem_.free) sizes.push_back(every_size(iterator));
+    if (!all_ && count_of(sizes) > kMaxCandidates) {
+      for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = sizes_of(problem_.free[i]);
+      while (count_of(sizes) > kMaxCandidates) {
+        auto most = std::max_element(sizes.begin(), sizes.end(),
+                                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+        most->erase(most->begin() + 1);
+      }
     }
     try_all(sizes, 0);
     if (best_.cycles == INFINITY)
       throw NotApplicable{"no tile fits the memories of accelerator " + accelerator_.name};
+    if (!all_) improve();
     return best_;
   }
 
  private:
   int64_t extent(const std::string& iterator) const { return extents_.at(iterator); }
   bool is_output(const std::string& iterator) const { return depends_on(sum_.write, iterator); }
+
+  static size_t count_of(const std::vector<std::vector<int64_t>>& sizes) {
+    size_t count = 1;
+    for (const auto& each : sizes) count *= each.size();
+    return count;
+  }
 
   // All of it, and parts by halves and divisors.
   std::vector<int64_t> sizes_of(const std::string& iterator) const {
@@ -98,6 +104,30 @@ class TileChooser {
     }
     if (result.back() != 1) result.push_back(1);
     return result;
+  }
+
+  // Those with which there are other numbers of tiles; with TileSearch::All every size.
+  std::vector<int64_t> every_size(const std::string& iterator) const {
+    std::vector<int64_t> result;
+    for (int64_t size = extent(iterator); size > 0; --size) {
+      const int64_t tiles = (extent(iterator) + size - 1) / size;
+      if (all_ || (extent(iterator) + tiles - 1) / tiles == size) result.push_back(size);
+    }
+    return result;
+  }
+
+  // Changes the size of one iterator at a time as long as that takes fewer cycles.
+  void improve() {
+    for (double before = INFINITY; best_.cycles < before;) {
+      before = best_.cycles;
+      for (const std::string& iterator : problem_.free) {
+        for (const auto& [name, size] : AcceleratorTiles(best_).sizes) length_[name] = size;
+        for (const int64_t size : every_size(iterator)) {
+          length_[iterator] = size;
+          try_tiles();
+        }
+      }
+    }
   }
 
   // Whether some operand has the iterator in a subscript together with another one, as a window that slides.
@@ -118,6 +148,11 @@ class TileChooser {
       }
       return;
     }
+    try_tiles();
+  }
+
+  // Tiles of the sizes at hand, in every order.
+  void try_tiles() {
     for (const int64_t copies : {2, 1}) {
       if (!find_tasks(copies)) continue;
       std::vector<size_t> outputs, summed;
@@ -126,11 +161,12 @@ class TileChooser {
         if (length_.at(iterator) < extent(iterator)) (is_output(iterator) ? outputs : summed).push_back(i);
       }
       do {
-        std::vector<size_t> counters = outputs;
-        counters.insert(counters.end(), summed.begin(), summed.end());
-        consider(counters, copies);
+        do {
+          std::vector<size_t> counters = outputs;
+          counters.insert(counters.end(), summed.begin(), summed.end());
+          consider(counters, copies);
+        } while (all_ && std::next_permutation(summed.begin(), summed.end()));
       } while (std::next_permutation(outputs.begin(), outputs.end()));
-      return;  // with one copy, units would wait for each other
     }
   }
 
@@ -293,6 +329,19 @@ class TileChooser {
     }
   }
 
+  double tiles_along(const std::string& iterator) const {
+    return std::ceil(static_cast<double>(extent(iterator)) / static_cast<double>(length_.at(iterator)));
+  }
+
+  double tiles_of_result(const std::vector<size_t>& counters) const {
+    double result = 1;
+    for (const size_t counter : counters) {
+      const std::string& iterator = problem_.free[counter];
+      result *= is_output(iterator) ? tiles_along(iterator) : 1;
+    }
+    return result;
+  }
+
   // Keeps the tiles in this order, the outermost first, if they take the fewest cycles.
   void consider(const std::vector<size_t>& counters, int64_t copies) {
     std::vector<double> busy(units_.size(), 0);
@@ -300,8 +349,7 @@ class TileChooser {
     for (const Task& task : tasks_) {
       double times = 1, all = 1;
       for (const size_t counter : counters) {
-        const std::string& iterator = problem_.free[counter];
-        all *= std::ceil(static_cast<double>(extent(iterator)) / static_cast<double>(length_.at(iterator)));
+        all *= tiles_along(problem_.free[counter]);
         if ((task.moved_by >> counter & 1) != 0) times = all;
       }
       if (task.always) times = 1;
@@ -311,8 +359,10 @@ class TileChooser {
     }
     const double issue = commands * static_cast<double>(accelerator_.issue_cycles);
     const double sum = std::accumulate(busy.begin(), busy.end(), 0.0);
-    // With two copies, units wait for each other only at the first and at the last tile.
-    const double overlapped = *std::max_element(busy.begin(), busy.end()) + alone;
+    // With two copies, units wait for each other only at the first and at the last tile: of all, or of those
+    // that are summed up before the core waits for the sums.
+    const double waits = problem_.epilogue == nullptr ? tiles_of_result(counters) : 1;
+    const double overlapped = *std::max_element(busy.begin(), busy.end()) + waits * alone;
     const double longest = std::max(issue, copies == 1 ? sum : std::min(overlapped, sum));
     // Of tiles that take equally long, those that keep the units busy for the shortest time.
     constexpr double kIdleMatters = 1e-3;
@@ -327,6 +377,7 @@ class TileChooser {
   }
 
   const AcceleratorProblem& problem_;
+  const bool all_;  // TileSearch::All
   const Kernel& kernel_;
   const Accelerator& accelerator_;
   const Statement& sum_;
@@ -350,8 +401,8 @@ std::string AcceleratorTiles::in_words() const {
   return result + (copies > 1 ? ", loaded while the one before is computed" : "");
 }
 
-AcceleratorTiles choose_accelerator_tiles(const AcceleratorProblem& problem) {
-  return TileChooser(problem).run();
+AcceleratorTiles choose_accelerator_tiles(const AcceleratorProblem& problem, TileSearch search) {
+  return TileChooser(problem, search).run();
 }
 
 }  // namespace tc

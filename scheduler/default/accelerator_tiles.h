@@ -21,7 +21,16 @@ struct AcceleratorTiles {
   std::string in_words() const;
 };
 
+// Which tiles are compared.
+enum class TileSearch {
+  // Every size where these are few; else sizes by halves and divisors, and from the best of these on every
+  // size of one iterator at a time.
+  Quick,
+  All,  // every size and every order: for tests, on small kernels
+};
+
 // Throws NotApplicable where no tile fits the memories.
-AcceleratorTiles choose_accelerator_tiles(const AcceleratorProblem& problem);
+AcceleratorTiles choose_accelerator_tiles(const AcceleratorProblem& problem,
+                                          TileSearch search = TileSearch::Quick);
 
 }  // namespace tc

@@ -99,6 +99,7 @@ struct Prediction {
   // Factor on the cycles where algorithms are compared with each other, for the same reason.
   double factor = 1;
   std::string unless;  // why it is not taken in spite of its cycles; mostly empty
+  double on_core = 0;  // of the cycles, those that the core takes beside an accelerator
 
   bool pays() const { return unless.empty() && cycles <= gain * plain; }
   double compared() const { return factor * cycles; }

@@ -3,6 +3,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "ir/accelerator.h"
 #include "scheduler/default/strategy.h"
 
 namespace tc {
@@ -69,9 +70,22 @@ std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, in
 
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines, double tolerance) {
+  return placed_schedule(std::move(kernel), target, threads, layout_lines, tolerance, Placement::Predicted);
+}
+
+Schedule placed_schedule(Kernel kernel, const Target& target, int threads,
+                         const std::vector<std::string>& layout_lines, double tolerance,
+                         Placement placement) {
   Schedule schedule(std::move(kernel), target);
   if (auto refused = schedule.replay(layout_lines)) fail(ErrorKind::Schedule, *refused);
-  return ScheduleAccess::schedule(default_state(ScheduleAccess::state(schedule), threads, tolerance));
+  const ScheduleState& start = ScheduleAccess::state(schedule);
+  const Decision decision = decide(StrategyInput(start, threads, tolerance, false, placement));
+  if (placement == Placement::Accelerator && !is_for_accelerator(decision)) {
+    fail(ErrorKind::Unsupported, "kernel '", start.kernel->kernel.name, "' cannot be placed on accelerator '",
+         target.accelerator == nullptr ? "" : target.accelerator->name,
+         "': ", why_not_for_accelerator(decision), "; place it on the core");
+  }
+  return ScheduleAccess::schedule(decision.result ? decision.result->state() : start);
 }
 
 }  // namespace tc

@@ -25,7 +25,7 @@ const char* name_of(ReductionClass which) {
 
 Candidate candidate_of(const PreparedReduction& reduction) {
   const ReductionChoice& cheapest = reduction.cheapest();
-  return {{cheapest.choice.tile.cycles, INFINITY, 1, 1, ""},
+  return {{cheapest.choice.tile.cycles, INFINITY, 1, 1, "", 0},
           in_words(with_tile(reduction.facts(), cheapest))};
 }
 
@@ -69,7 +69,7 @@ TraceBuilder apply_matrix(const StrategyInput& input, StrategyKnobs& knobs, std:
 }
 
 Candidate examine_bands(const StrategyInput& input) {
-  return {{input.bands().cycles, INFINITY, 1, 1, ""}, input.bands().plan};
+  return {{input.bands().cycles, INFINITY, 1, 1, "", 0}, input.bands().plan};
 }
 
 TraceBuilder apply_bands(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
@@ -78,7 +78,7 @@ TraceBuilder apply_bands(const StrategyInput& input, StrategyKnobs&, std::vector
 
 Candidate examine_groups(const StrategyInput& input) {
   const GroupSums plan = find_group_sums(input.builder());
-  return {{plan.cycles, INFINITY, 1, 1, ""}, plan.in_words()};
+  return {{plan.cycles, INFINITY, 1, 1, "", 0}, plan.in_words()};
 }
 
 TraceBuilder apply_groups(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
@@ -90,19 +90,26 @@ Candidate examine_windows(const StrategyInput& input) {
   // predicted for it on a Cortex-M4; these windows take what is predicted.
   constexpr double kFactor = 0.65;
   const ChannelWindows plan = find_channel_windows(input.builder());
-  return {{plan.cycles, INFINITY, 1, kFactor, ""}, plan.in_words()};
+  return {{plan.cycles, INFINITY, 1, kFactor, "", 0}, plan.in_words()};
 }
 
 TraceBuilder apply_windows(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
   return schedule_channel_windows(input.builder(), find_channel_windows(input.builder()));
 }
 
+constexpr const char* kAcceleratorStrategy = "accelerator";
+
 Candidate examine_accelerator(const StrategyInput& input) {
+  if (input.placement() == Placement::Core) throw NotApplicable{"the kernel is placed on the core"};
   const AcceleratorChoice& choice = input.accelerator();
-  Prediction prediction{choice.tiles.cycles, INFINITY, 1, 1, ""};
+  Prediction prediction{choice.cycles(), INFINITY, 1, 1, "", choice.on_core()};
+  if (input.placement() == Placement::Accelerator) {
+    prediction.factor = 0;  // it comes before other algorithms
+    return {prediction, choice.in_words()};
+  }
   // The core executes what it has done before the copies are there.
   try {
-    prediction.plain = input.reduction().cheapest().choice.tile.cycles;
+    prediction.plain = input.reduction().cheapest().choice.tile.cycles + choice.after_sum;
   } catch (const NotApplicable&) {
     // It has no strategy for reductions that could be compared.
   }
@@ -116,7 +123,7 @@ TraceBuilder apply_accelerator(const StrategyInput& input, StrategyKnobs&, std::
 Candidate examine_plain_loops(const StrategyInput& input) {
   if (!input.target().least_code) throw NotApplicable{"it is for code that has to be small"};
   only_reduction(input.kernel());
-  return {{0, INFINITY, 1, 1, ""}, "one element at a time"};
+  return {{0, INFINITY, 1, 1, "", 0}, "one element at a time"};
 }
 
 TraceBuilder apply_plain_loops(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
@@ -148,7 +155,8 @@ Candidate examine_rows(const StrategyInput& input) {
   // The latency of its steps is hidden by many recurrences at a time, as lanes.
   if (std::any_of(statements.begin(), statements.end(), continues_itself))
     throw NotApplicable{"a statement goes on from its own results"};
-  return {{cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in common loops"};
+  return {{cycles_of_statements(input), INFINITY, 1, 1, "", 0},
+          count_of_statements(input) + " in common loops"};
 }
 
 TraceBuilder apply_rows(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
@@ -160,7 +168,7 @@ TraceBuilder apply_rows(const StrategyInput& input, StrategyKnobs& knobs, std::v
 Candidate examine_separately(const StrategyInput& input) {
   // What one statement writes has left the first cache when the next one reads it.
   const double factor = input.kernel().statements.size() < 2 ? 1 : calibration::kFromAfar;
-  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""},
+  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, "", 0},
           count_of_statements(input) + " in loops of their own"};
 }
 
@@ -173,7 +181,7 @@ TraceBuilder apply_separately(const StrategyInput& input, StrategyKnobs& knobs, 
 Candidate examine_scalar(const StrategyInput& input) {
   const double lanes = std::max(1, input.target().lanes(DType::F32));
   const double factor = lanes * (input.kernel().statements.size() < 2 ? 1 : calibration::kFromAfar);
-  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""},
+  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, "", 0},
           count_of_statements(input) + " without vectors"};
 }
 
@@ -279,7 +287,7 @@ const std::vector<Strategy>& strategies() {
        {},
        &examine_scalar,
        &apply_scalar},
-      {"accelerator",
+      {kAcceleratorStrategy,
        StrategyKind::Algorithm,
        "A sum of products by the instructions of the target's accelerator, tile by tile, with copies to and from its memories.",
        KnobGroup::None,
@@ -298,8 +306,9 @@ const std::vector<Strategy>& strategies() {
 
 const Strategy& strategy(int64_t number) { return strategies().at(static_cast<size_t>(number - 1)); }
 
-StrategyInput::StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all)
-    : start_(start), threads_(threads), tolerance_(tolerance), all_(all) {
+StrategyInput::StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all,
+                             Placement placement)
+    : start_(start), threads_(threads), tolerance_(tolerance), all_(all), placement_(placement) {
   if (start.ordered) {
     fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name,
          "' has lines of order already; the "
@@ -369,6 +378,7 @@ std::vector<size_t> examine_kind(const StrategyInput& input, StrategyKind kind, 
       const Prediction& prediction = candidate.prediction;
       report.cycles = prediction.cycles;
       report.plain = prediction.plain < INFINITY ? prediction.plain : 0;
+      report.on_core = prediction.on_core;
       report.plan = candidate.plan;
       if (prediction.pays()) found.emplace_back(prediction.compared(), i);
       else report.rejected = no_gain(prediction);
@@ -387,7 +397,7 @@ std::vector<size_t> examine_kind(const StrategyInput& input, StrategyKind kind, 
 
 Decision decide(const StrategyInput& input) {
   Decision decision;
-  for (const Strategy& each : strategies()) decision.reports.push_back({each.name, false, 0, 0, "", ""});
+  for (const Strategy& each : strategies()) decision.reports.push_back({each.name, false, 0, 0, "", "", 0});
   for (const StrategyKind kind :
        {StrategyKind::Algorithm, StrategyKind::RegisterTile, StrategyKind::General}) {
     if (decision.taken > 0 && !input.all()) break;
@@ -418,6 +428,17 @@ Decision decide(const StrategyInput& input) {
     }
   }
   return decision;
+}
+
+bool is_for_accelerator(const Decision& decision) {
+  return decision.taken > 0 && strategy(decision.taken).name == std::string(kAcceleratorStrategy);
+}
+
+std::string why_not_for_accelerator(const Decision& decision) {
+  for (const StrategyReport& each : decision.reports) {
+    if (each.name == kAcceleratorStrategy) return each.rejected;
+  }
+  return "";
 }
 
 }  // namespace tc

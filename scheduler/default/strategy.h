@@ -10,6 +10,7 @@
 #include "scheduler/default/builder.h"
 #include "scheduler/default/reduction.h"
 #include "scheduler/default/row_bands.h"
+#include "scheduler/placement.h"
 
 namespace tc {
 
@@ -17,13 +18,15 @@ namespace tc {
 class StrategyInput {
  public:
   // `start`: rewrites of layout only. With `all`, algorithms that cannot be the cheapest are examined too.
-  StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all = false);
+  StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all = false,
+                Placement placement = Placement::Predicted);
 
   TraceBuilder builder() const { return TraceBuilder(start_, threads_); }
   const Kernel& kernel() const { return start_.kernel->kernel; }
   const Target& target() const { return start_.target; }
   double tolerance() const { return tolerance_; }
   bool all() const { return all_; }
+  Placement placement() const { return placement_; }
 
   // These throw NotApplicable with the reason where the kernel is not of that kind.
   const PreparedReduction& reduction() const;
@@ -47,6 +50,7 @@ class StrategyInput {
   int threads_;
   double tolerance_;
   bool all_;
+  Placement placement_;
   mutable Once<PreparedReduction> reduction_;
   mutable Once<AlgorithmChoices<WinogradKnobs>> winograd_;
   mutable Once<AlgorithmChoices<MatrixKnobs>> matrix_;
@@ -101,5 +105,9 @@ struct Decision {
 };
 // With input.all(), every strategy is examined; else only those that may be taken.
 Decision decide(const StrategyInput& input);
+
+// Whether the decision is that the accelerator executes the kernel, and if not, why.
+bool is_for_accelerator(const Decision& decision);
+std::string why_not_for_accelerator(const Decision& decision);
 
 }  // namespace tc

@@ -1,0 +1,55 @@
+"""Cycles of models on a core with an accelerator, for any placement of their kernels."""
+
+import typing
+
+import numpy as np
+import tc
+from tc.placement import placement
+
+
+class Placed(typing.NamedTuple):
+    """The cycles of a run: all, and those that the core is predicted to take of them; the rows of
+    tc.placement; the simulation, or None where the core executes all kernels."""
+
+    cycles: float
+    on_core: float
+    rows: list
+    simulation: object
+
+
+def placed_run(model, target, x, expected, place=None):
+    """Simulates a run of the model, and compares its result with the expected one. The cycles are
+    those of the simulated accelerator, with its copies, and the predicted ones of the core."""
+    rows, _ = placement(tc.kernels(model, target, place=place), target)
+    on_core = 0.0
+    for row in rows:
+        alone = row["unit"] == "core"
+        on_core += (row["core_cycles"] or 0) if alone else row["cycles_on_core"]
+    if all(row["unit"] == "core" for row in rows):
+        return Placed(on_core, on_core, rows, None)
+    simulation = tc.simulate(tc.compile(model, target, place=place, log=False), x)
+    np.testing.assert_array_equal(simulation.outputs[0], expected)
+    return Placed(on_core + simulation.cycles, on_core, rows, simulation)
+
+
+def fitting(rows):
+    """The labels of the kernels that the accelerator can execute."""
+    return list(dict.fromkeys(row["label"] for row in rows if row["accelerator_cycles"]))
+
+
+def expected_of(model, x):
+    """The first output of the model on this machine's core."""
+    found = tc.compile(model, log=False)(x)
+    return found if isinstance(found, np.ndarray) else found[0]
+
+
+def on_each_unit(model, target, x, expected):
+    """The runs as the compiler places kernels, all on the core, and all that fit on the
+    accelerator: {"core": Placed, "accelerator": Placed, "placed": Placed}."""
+    placed = placed_run(model, target, x, expected)
+    runs = {}
+    for unit, name in (("core", "core"), ("accelerator", target.partition("+accel:")[2])):
+        place = {each: name for each in fitting(placed.rows)}
+        same = all(row["unit"] == unit for row in placed.rows if row["label"] in place)
+        runs[unit] = placed if same else placed_run(model, target, x, expected, place)
+    return {**runs, "placed": placed}
