@@ -322,6 +322,7 @@ AcceleratorChoice choose_for_accelerator(const TraceBuilder& start, TileSearch s
   const auto consider = [&](int64_t parts) {
     try {
       AcceleratorProblem problem = accelerator_problem(start, parts);
+      if (best && problem.has_single_trips) return;  // only where nothing else fits the memories
       AcceleratorTiles tiles = choose_accelerator_tiles(problem, search);
       const double after_sum = cycles_after_sum(problem.reduction);
       if (best && tiles.cycles >= best->tiles.cycles) return;

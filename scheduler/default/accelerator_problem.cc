@@ -302,7 +302,7 @@ AcceleratorProblem accelerator_problem(const TraceBuilder& start, int64_t parts)
   if (start.target().accelerator == nullptr) throw NotApplicable{"the target has no accelerator"};
   const Accelerator& accelerator = *start.target().accelerator;
   if (!start.kernel().parameters.empty()) throw NotApplicable{"sizes that only a run knows"};
-  AcceleratorProblem problem{prepare_reduction(start), nullptr, nullptr, nullptr, "", {}, {}};
+  AcceleratorProblem problem{prepare_reduction(start), nullptr, nullptr, nullptr, "", {}, {}, false};
   const ReductionKernel& reduction = problem.reduction;
   if (reduction.epilogue.size() != 1) throw NotApplicable{"several statements after the sum"};
   for (const Iterator& each : reduction.statement().iterators) {
@@ -314,7 +314,10 @@ AcceleratorProblem accelerator_problem(const TraceBuilder& start, int64_t parts)
   problem.executed = by.executed;
   for (ExecutedIterator& each : problem.executed) {
     const int64_t step = step_of(reduction.builder.kernel(), reduction.statement().write, each.iterator);
-    if (step > 1) each.trips = (each.trips + parts - 1) / parts;
+    if (step <= 1) continue;
+    const bool had_several = each.trips > 1;
+    each.trips = (each.trips + parts - 1) / parts;
+    problem.has_single_trips = problem.has_single_trips || (had_several && each.trips == 1);
   }
   problem.sums_memory = memory_of_result(*problem.sum);
   for (const Iterator& each : reduction.statement().iterators) {

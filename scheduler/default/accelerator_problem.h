@@ -53,6 +53,7 @@ struct AcceleratorProblem {
   std::string sums_memory;                           // that holds the sums
   std::vector<ExecutedIterator> executed;
   std::vector<std::string> free;  // the sum's other iterators
+  bool has_single_trips = false;  // a command has one trip of an iterator of which it could have several
 };
 
 // For an iterator of the sum's result: that of another statement which accesses the sums at the same place.
