@@ -105,7 +105,11 @@ class Unifier {
         inner.operands[1]->kind != Expr::Kind::Const)
       return given;
     const Expr& other = *inner.operands[1];
-    return other.number == bound.number && other.integer == bound.integer ? inner : given;
+    const bool is_larger =
+        is_float(bound.dtype) ? other.number >= bound.number : other.integer >= bound.integer;
+    const bool is_smaller =
+        is_float(bound.dtype) ? other.number <= bound.number : other.integer <= bound.integer;
+    return (given.binary == BinaryOp::Max ? is_larger : is_smaller) ? inner : given;
   }
 
   // Whether the instruction adds a number to what the statement computes: then the number is 0.

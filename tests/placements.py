@@ -4,6 +4,7 @@ import typing
 
 import numpy as np
 import tc
+from onnx import TensorProto, helper, numpy_helper
 from tc.placement import placement
 
 
@@ -53,3 +54,48 @@ def on_each_unit(model, target, x, expected):
         same = all(row["unit"] == unit for row in placed.rows if row["label"] in place)
         runs[unit] = placed if same else placed_run(model, target, x, expected, place)
     return {**runs, "placed": placed}
+
+
+def quantised_layers(random, layers, size):
+    """A chain of quantised convolutions, each (channels, taps, is depthwise), of bytes of size x
+    size."""
+    constants, nodes = {}, []
+
+    def constant(name, array):
+        constants[name] = array
+        return name
+
+    scale, zero = constant("scale", np.float32(0.02)), constant("zero", np.uint8(0))
+    given, name = layers[0][0], "x"
+    for number, (channels, taps, depthwise) in enumerate(layers[1:]):
+        features = given if depthwise else channels
+        shape = (features, 1 if depthwise else given, taps, taps)
+        weights = constant(f"w{number}", random.integers(-127, 128, shape).astype(np.int8))
+        scales = constant(f"s{number}", (random.random(features) * 4e-3 + 1e-3).astype(np.float32))
+        zeros = constant(f"z{number}", np.zeros(features, np.int8))
+        bias = constant(f"b{number}", random.standard_normal(features).astype(np.float32))
+        made = [f"{part}{number}" for part in ("a", "v", "c", "r", "y")]
+        nodes += [
+            helper.make_node("DequantizeLinear", [name, scale, zero], [made[0]]),
+            helper.make_node("DequantizeLinear", [weights, scales, zeros], [made[1]], axis=0),
+            helper.make_node(
+                "Conv",
+                [made[0], made[1], bias],
+                [made[2]],
+                name=f"layer{number}",
+                pads=[taps // 2] * 4,
+                group=given if depthwise else 1,
+            ),
+            helper.make_node("Relu", [made[2]], [made[3]]),
+            helper.make_node("QuantizeLinear", [made[3], scale, zero], [made[4]]),
+        ]
+        given, name = features, made[4]
+    graph = helper.make_graph(
+        nodes,
+        "layers",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, layers[0][0], size, size])],
+        [helper.make_tensor_value_info(name, TensorProto.UINT8, [1, given, size, size])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()

@@ -18,6 +18,7 @@ constexpr int kFewBytes = 4;
 // (for 5 columns 3 and 19, for 13 both have 3). Single registers took 43 % fewer cycles for windows of 5x5
 // and 7x7, and up to 40 % more for 3x3.
 constexpr int64_t kMinWideWindow = 5, kMaxWideWindow = 11;
+constexpr int64_t kLeastOfCommand = 4;
 // A feature map has at least a batch, channels and one spatial axis.
 constexpr size_t kMinRank = 3;
 
@@ -63,12 +64,19 @@ class LayoutChooser {
     return dim.is_constant() ? dim.constant() : 0;
   }
   bool worth(ValueId id) const {
-    return is_map(id) && (channels(id) * 2 >= block_ || packs_into_byte_products(id));
+    return is_map(id) &&
+           (channels(id) * 2 >= block_ || packs_into_byte_products(id) || is_command(channels(id)));
+  }
+  // Whether the commands of an accelerator should find so many channels next to each other, although they
+  // fill no block. Fewer are not worth it: commands sum up as many columns of a window.
+  bool is_command(int64_t count) const {
+    return target_.accelerator != nullptr && count >= kLeastOfCommand && count < block_;
   }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
   // The block size; the same for all values with this number of channels, but for those of a few bytes.
   int block_of(ValueId id) const {
     if (packs_into_byte_products(id)) return kFewBytes;
+    if (is_command(channels(id))) return static_cast<int>(channels(id));
     return static_cast<int>(single_registers_.count(channels(id)) > 0
                                 ? target_.lanes(DType::F32)
                                 : target_.width_for(channels(id), block_));

@@ -65,9 +65,9 @@ class Unit:
     def instruction(self, name, meaning, operands, limits, cycles):
         """An instruction, which this unit executes.
 
-        meaning: an assignment (`=`, or `+=` where it adds to what is there) in the language of
-            docs/ir.md, whose subscripts are one iterator each, such as
-            "c[m, n] += i32(a[m, k]) * i32(b[k, n])".
+        meaning: an assignment in the language of docs/ir.md (`=`; `+=` where it adds to what is
+            there, `max=` where it keeps the larger one), whose subscripts are one iterator each,
+            such as "c[m, n] += i32(a[m, k]) * i32(b[k, n])".
         operands: for each operand "TYPE MEMORY", where MEMORY is one of the accelerator's or
             "host". Elements along the last subscript are adjacent; along the others commands say
             how far they are apart.
@@ -78,10 +78,10 @@ class Unit:
         """
         where = f"accelerator '{self._accelerator.name}', instruction '{name}'"
         _identifier(name, where)
-        written = re.match(r"\s*([A-Za-z_]\w*)\s*\[([^\]]*)\]\s*(\+=|=)", meaning)
+        written = re.match(r"\s*([A-Za-z_]\w*)\s*\[([^\]]*)\]\s*(\+=|max=|=)", meaning)
         if not written:
             raise TargetError(
-                f"{where}: its meaning {meaning!r} is no assignment to an operand; write it as 'c[i] = a[i]' or 'c[i] += a[i]'"
+                f"{where}: its meaning {meaning!r} is no assignment to an operand; write it as 'c[i] = a[i]', 'c[i] += a[i]' or 'c[i] max= a[i]'"
             )
         numbers = {key: each for key, each in limits.items() if isinstance(each, (tuple, list))}
         limits = {key: each for key, each in limits.items() if key not in numbers}

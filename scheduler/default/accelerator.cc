@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "scheduler/core/rewriting.h"
 #include "scheduler/core/statements.h"
+#include "scheduler/default/accelerator_commands.h"
 
 namespace tc {
 namespace {
@@ -20,7 +21,8 @@ class AcceleratorWriter {
         b_(problem_.reduction.builder),
         sum_(problem_.reduction.sum),
         init_(problem_.reduction.init),
-        epilogue_(problem_.reduction.epilogue[0]) {}
+        epilogue_(problem_.reduction.epilogue[0]),
+        commands_(b_) {}
 
   TraceBuilder run() {
     name_counters();
@@ -29,7 +31,7 @@ class AcceleratorWriter {
     for (const Statement& each : std::vector<Statement>(b_.kernel().statements)) choose_loops(each.name);
     order_sum();
     place_statements();
-    for (const Statement& each : std::vector<Statement>(b_.kernel().statements)) write_command(each.name);
+    for (const Statement& each : std::vector<Statement>(b_.kernel().statements)) commands_.write(each.name);
     return b_;
   }
 
@@ -201,47 +203,19 @@ class AcceleratorWriter {
     return result;
   }
 
-  // Decides which iterators of a statement its command executes. Those of the instruction that find none get
-  // one of one trip.
   void choose_loops(const std::string& name) {
     const AcceleratorInstruction* instruction = instruction_of(b_.statement(name));
     if (instruction == nullptr) return;
-    const auto operands = operands_of_command(kernel(), b_.statement(name), *instruction, nullptr);
     std::vector<std::string> outer = counters_of(name);
     if (name == sum_) outer.insert(outer.end(), problem_.free.begin(), problem_.free.end());
-    CommandLoops loops = command_loops(kernel(), b_.statement(name), *instruction, *operands, outer);
-    if (name == sum_) loops.host = free_in_tile();
-    Inside inside{instruction, loops.host, {}, loops.divided};
-    for (size_t i = 0; i < loops.instruction.size(); ++i) {
-      if (loops.instruction[i].empty()) {
-        loops.instruction[i] = {fresh_iterator(kernel(), b_.statement(name), text("unit", i))};
-        b_.apply("unit ", name, " as ", loops.instruction[i][0]);
-      }
-      inside.command.insert(inside.command.end(), loops.instruction[i].begin(), loops.instruction[i].end());
-    }
-    inside_[name] = inside;
-  }
-
-  // A statement's loops inside of those that count tiles, in the order of its command.
-  struct Inside {
-    const AcceleratorInstruction* instruction = nullptr;
-    std::vector<std::string> host, command;
-    std::map<std::string, int64_t> divided;  // as CommandLoops has them
-  };
-
-  static std::string listed(const std::string& statement, const std::vector<std::string>& iterators) {
-    std::string result;
-    for (const std::string& each : iterators) result += " " + statement + "_" + each;
-    return result;
+    commands_.choose_loops(name, *instruction, outer);
   }
 
   void order_sum() {
-    const Inside& inside = inside_.at(sum_);
-    std::vector<std::string> all;
-    for (const Counter& each : counters_) all.push_back(each.sum);
-    all.insert(all.end(), inside.host.begin(), inside.host.end());
-    all.insert(all.end(), inside.command.begin(), inside.command.end());
-    if (all.size() > 1) b_.apply("order", listed(sum_, all));
+    std::vector<std::string> outer;
+    for (const Counter& each : counters_) outer.push_back(each.sum);
+    const std::vector<std::string> host = free_in_tile();
+    commands_.order(sum_, outer, &host);
   }
 
   // Deeper statements first, since their loops must hold nothing else; of one depth, the statement after the
@@ -261,36 +235,13 @@ class AcceleratorWriter {
     }
   }
 
-  void write_command(const std::string& name) {
-    const auto found = inside_.find(name);
-    if (found == inside_.end()) {
-      visit_accesses(b_.statement(name), [&](const Access& access, bool) {
-        if (!buffer(access.buffer).memory.empty())
-          throw NotApplicable{
-              text("no instruction computes statement ", name, " in ", buffer(access.buffer).memory)};
-      });
-      return;
-    }
-    const Inside& inside = found->second;
-    std::vector<std::string> all = inside.host, command = inside.command;
-    for (const auto& [iterator, size] : inside.divided) {
-      b_.apply("split ", name, "_", iterator, " ", size, " as ", name, "_", iterator, "_parts ", name, "_",
-               iterator, "_part");
-      all.push_back(iterator + "_parts");
-      std::replace(command.begin(), command.end(), iterator, iterator + "_part");
-    }
-    all.insert(all.end(), command.begin(), command.end());
-    if (name != sum_ && all.size() > 1) b_.apply("order", listed(name, all));
-    b_.apply("command ", inside.instruction->name, listed(name, command));
-  }
-
   AcceleratorProblem problem_;
   const AcceleratorTiles tiles_;
   TraceBuilder& b_;
   const std::string sum_, init_, epilogue_;
   std::vector<Counter> counters_;
   std::map<std::string, size_t> depths_;  // by statement: how many counters are around it
-  std::map<std::string, Inside> inside_;  // by statement
+  CommandWriter commands_;
 };
 
 }  // namespace
@@ -348,12 +299,7 @@ AcceleratorChoice choose_for_accelerator(const TraceBuilder& start, TileSearch s
 
 TraceBuilder schedule_for_accelerator(const AcceleratorChoice& choice) {
   TraceBuilder builder = AcceleratorWriter(choice).run();
-  try {
-    ScheduleAccess::schedule(builder.state()).finish();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Schedule) throw;
-    throw NotApplicable{error.what()};
-  }
+  check_commands(builder);
   return builder;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scheduler/default/accelerator_elements.h"
 #include "scheduler/default/channel_windows.h"
 #include "scheduler/default/group_sums.h"
 
@@ -99,11 +100,22 @@ TraceBuilder apply_windows(const StrategyInput& input, StrategyKnobs&, std::vect
 
 constexpr const char* kAcceleratorStrategy = "accelerator";
 
+bool sums_up(const Kernel& kernel) {
+  return std::any_of(kernel.statements.begin(), kernel.statements.end(),
+                     [](const Statement& each) { return each.reduction != Reduction::None; });
+}
+
 Candidate examine_accelerator(const StrategyInput& input) {
   if (input.placement() == Placement::Core) throw NotApplicable{"the kernel is placed on the core"};
+  const bool is_placed = input.placement() == Placement::Accelerator;
+  if (!sums_up(input.kernel())) {
+    const ElementsChoice choice = choose_elements(input.builder());
+    return {{choice.cycles, is_placed ? INFINITY : choice.on_core, 1, is_placed ? 0.0 : 1.0, "", 0},
+            choice.in_words()};
+  }
   const AcceleratorChoice& choice = input.accelerator();
   Prediction prediction{choice.cycles(), INFINITY, 1, 1, "", choice.on_core()};
-  if (input.placement() == Placement::Accelerator) {
+  if (is_placed) {
     prediction.factor = 0;  // it comes before other algorithms
     return {prediction, choice.in_words()};
   }
@@ -117,6 +129,7 @@ Candidate examine_accelerator(const StrategyInput& input) {
 }
 
 TraceBuilder apply_accelerator(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
+  if (!sums_up(input.kernel())) return schedule_elements(choose_elements(input.builder()));
   return schedule_for_accelerator(input.accelerator());
 }
 

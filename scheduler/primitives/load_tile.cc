@@ -162,8 +162,12 @@ class TileLoader {
   }
 
   // Whether a 0 that the reader reads of the argument changes no result: it is a factor of what a sum adds
-  // up, in whole numbers.
+  // up, in whole numbers, or the least of the numbers without a sign of which the reader keeps the largest.
   bool ignores_zeros() {
+    if (reader().reduction == Reduction::Max) {
+      const Expr& value = *reader().value;
+      return value.kind == Expr::Kind::Load && value.access.buffer == which_ && value.dtype == DType::U8;
+    }
     if (reader().reduction != Reduction::Sum || is_float(reader().value->dtype)) return false;
     const Expr& value = *reader().value;
     if (value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul) return false;

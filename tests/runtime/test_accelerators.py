@@ -14,7 +14,9 @@ import pytest
 import tc
 from onnx import TensorProto, helper, numpy_helper
 from tc import accelerator
+from tc.placement import placement
 
+from ..placements import quantised_layers
 from ..support import models_folder
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -146,6 +148,121 @@ def test_variants_of_another_accelerator(variant):
     assert simulation.commands["OP_CONV"] > 0
 
 
+def graph_of(nodes, inputs, output, constants=()):
+    """The model of a graph: inputs and output are names, types and shapes."""
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(*each) for each in inputs],
+        [helper.make_tensor_value_info(*output)],
+        [numpy_helper.from_array(array, name) for name, array in dict(constants).items()],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+
+
+def of_one_statement(kind, shape):
+    """A model of one elementwise node, or of one between quantisations, of activations of that
+    shape; its number of inputs, and their type."""
+    scale, zero = {"scale": np.float32(0.02)}, {"zero": np.uint8(3)}
+    node, make = helper.make_node, TensorProto
+    if kind == "relu":
+        inputs = [("a", make.INT32, shape)]
+        return graph_of([node("Relu", ["a"], ["y"])], inputs, ("y", make.INT32, shape)), 1, np.int32
+    if kind == "words":
+        inputs = [(name, make.INT32, shape) for name in "ab"]
+        nodes = [node("Add", ["a", "b"], ["y"])]
+        return graph_of(nodes, inputs, ("y", make.INT32, shape)), 2, np.int32
+    nodes = [
+        node("DequantizeLinear", ["a", "scale", "zero"], ["af"]),
+        node("DequantizeLinear", ["b", "scale", "zero"], ["bf"]),
+        node("Add", ["af", "bf"], ["sum"]),
+        node("Relu", ["sum"], ["positive"]),
+        node("QuantizeLinear", ["positive", "scale", "zero"], ["y"]),
+    ]
+    inputs = [(name, make.UINT8, shape) for name in "ab"]
+    return graph_of(nodes, inputs, ("y", make.UINT8, shape), {**scale, **zero}), 2, np.uint8
+
+
+ELEMENTWISE = {"words": "OP_E32_ADD", "relu": "OP_ACT_RELU", "bytes": "OP_E_ADD"}
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 12, 12), (1, 3, 300, 301), (3, 5), (1, 7)])
+@pytest.mark.parametrize("kind", ELEMENTWISE)
+def test_elementwise_kernels(kind, shape):
+    """Also those of which a part at a time fits the SRAM."""
+    model, count, dtype = of_one_statement(kind, shape)
+    random = np.random.default_rng(len(kind))
+    limit = 256 if dtype == np.uint8 else 1 << 30
+    inputs = [
+        random.integers(0, limit, shape).astype(dtype) - (limit // 2) * (dtype == np.int32)
+        for _ in range(count)
+    ]
+    target = "rv32imfc+accel:cgra64"
+    module = tc.compile(model, target, place={0: "cgra64"}, log=False)
+    simulation = tc.simulate(module, *inputs)
+    np.testing.assert_array_equal(simulation.outputs[0], tc.compile(model, log=False)(*inputs))
+    assert simulation.commands[ELEMENTWISE[kind]] > 0
+    (row,), _ = placement(tc.kernels(model, target), target)
+    assert (row["unit"] == "accelerator") == (row["accelerator_cycles"] <= row["core_cycles"])
+    assert row["unit"] == "accelerator" or np.prod(shape) < 1000
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "GlobalAveragePool"])
+def test_pooling_behind_a_convolution(kind):
+    random = np.random.default_rng(12)
+    weights = random.integers(-127, 128, (64, 16, 1, 1)).astype(np.int8)
+    constants = {
+        "scale": np.float32(0.02),
+        "zero": np.uint8(0),
+        "w": weights,
+        "scales": (random.random(64) * 0.004 + 0.001).astype(np.float32),
+        "zeros": np.zeros(64, np.int8),
+        "w2": random.integers(-127, 128, (64, 64, 1, 1)).astype(np.int8),
+    }
+    window = (
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4} if kind == "MaxPool" else {}
+    )
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "scale", "zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "scales", "zeros"], ["v"], axis=0),
+        helper.make_node("Conv", ["a", "v"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "scale", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        helper.make_node(kind, ["d"], ["p"], **window),
+        helper.make_node("QuantizeLinear", ["p", "scale", "zero"], ["u"]),
+        # Another convolution reads the channels in blocks, too.
+        helper.make_node("DequantizeLinear", ["u", "scale", "zero"], ["e"]),
+        helper.make_node("DequantizeLinear", ["w2", "scales", "zeros"], ["v2"], axis=0),
+        helper.make_node("Conv", ["e", "v2"], ["c2"]),
+        helper.make_node("QuantizeLinear", ["c2", "scale", "zero"], ["y"]),
+    ]
+    out = 7 if kind == "MaxPool" else 1
+    inputs = [("x", TensorProto.UINT8, (1, 16, 14, 14))]
+    model = graph_of(nodes, inputs, ("y", TensorProto.UINT8, (1, 64, out, out)), constants)
+    simulation = run(model, bytes_of(random, (1, 16, 14, 14)), "rv32imfc+accel:cgra64")
+    assert simulation.commands["OP_POOL" if kind == "MaxPool" else "OP_POOL_SUM"] > 0
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 8, 24])
+def test_layers_of_few_channels(channels):
+    """Commands sum up all channels at a time, where there are more of them than columns in a
+    window, although they fill no block."""
+    random = np.random.default_rng(channels)
+    layers = [(channels, 0, False), (channels, 1, False), (24, 3, False)]
+    model = quantised_layers(random, layers, 12)
+    x = bytes_of(random, (1, channels, 12, 12))
+    name = "few_channels"
+    make = runpy.run_path(Path(accelerator.__file__).parent / "accelerators" / "cgra64.py")
+    accelerator.add(make["coarse_grained_array"](name, 64, "512KiB", "inputs"))
+    simulation = run(model, x, f"rv32imfc+accel:{name}")
+    # The first layer needs a command for each channel where these are not next to each other.
+    commands = simulation.commands["OP_CONV"]
+    print(f"{channels} channels: {commands} commands, {simulation.cycles} cycles")
+    if channels >= 4:
+        assert commands <= 1 + 9
+
+
 def test_the_same_cycles_each_time():
     random = np.random.default_rng(6)
     model, shape = convolution(random, 32, 32, 12, 3, 1, 1)
@@ -228,7 +345,7 @@ COPY = (
         (HEAD + COPY.replace("b[i] = a[i]", "b[i] = a[2*i]"), "expected an integer; found `i]`"),
         (
             HEAD + COPY.replace("b[i] = a[i]", "copy"),
-            "its meaning 'copy' is no assignment to an operand; write it as 'c[i] = a[i]' or 'c[i] += a[i]'",
+            "its meaning 'copy' is no assignment to an operand; write it as 'c[i] = a[i]', 'c[i] += a[i]' or 'c[i] max= a[i]'",
         ),
         (
             HEAD + COPY.replace("cycles='i'", "cycles='i / j'"),

@@ -12,59 +12,14 @@ import sys
 import numpy as np
 import pytest
 import tc
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from ..placements import expected_of, fitting, on_each_unit, placed_run
+from ..placements import expected_of, fitting, on_each_unit, placed_run, quantised_layers
 from ..support import models_folder
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 TINY = models_folder() / "mlperf_tiny"
 NAMES = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
-
-
-def quantised_layers(random, layers, size):
-    """A chain of quantised convolutions, each (channels, taps, is depthwise), of bytes of size x
-    size."""
-    constants, nodes = {}, []
-
-    def constant(name, array):
-        constants[name] = array
-        return name
-
-    scale, zero = constant("scale", np.float32(0.02)), constant("zero", np.uint8(0))
-    given, name = layers[0][0], "x"
-    for number, (channels, taps, depthwise) in enumerate(layers[1:]):
-        features = given if depthwise else channels
-        shape = (features, 1 if depthwise else given, taps, taps)
-        weights = constant(f"w{number}", random.integers(-127, 128, shape).astype(np.int8))
-        scales = constant(f"s{number}", (random.random(features) * 4e-3 + 1e-3).astype(np.float32))
-        zeros = constant(f"z{number}", np.zeros(features, np.int8))
-        bias = constant(f"b{number}", random.standard_normal(features).astype(np.float32))
-        made = [f"{part}{number}" for part in ("a", "v", "c", "r", "y")]
-        nodes += [
-            helper.make_node("DequantizeLinear", [name, scale, zero], [made[0]]),
-            helper.make_node("DequantizeLinear", [weights, scales, zeros], [made[1]], axis=0),
-            helper.make_node(
-                "Conv",
-                [made[0], made[1], bias],
-                [made[2]],
-                name=f"layer{number}",
-                pads=[taps // 2] * 4,
-                group=given if depthwise else 1,
-            ),
-            helper.make_node("Relu", [made[2]], [made[3]]),
-            helper.make_node("QuantizeLinear", [made[3], scale, zero], [made[4]]),
-        ]
-        given, name = features, made[4]
-    graph = helper.make_graph(
-        nodes,
-        "layers",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, layers[0][0], size, size])],
-        [helper.make_tensor_value_info(name, TensorProto.UINT8, [1, given, size, size])],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    opset = [helper.make_opsetid("", 13)]
-    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
 
 
 def random_model(seed):
@@ -229,7 +184,7 @@ def test_kernels_that_fit_no_instruction_cannot_be_placed():
     )
     opset = [helper.make_opsetid("", 13)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
-    text = "cannot be placed on accelerator 'systolic16': no reduction; place it on the core"
+    text = "cannot be placed on accelerator 'systolic16': no instruction computes it; place it on the core"
     with pytest.raises(tc.UnsupportedError, match=re.escape(text)):
         tc.compile(model, TARGET, place={0: "systolic16"}, log=False)
     assert "=core" in tc.compile(model, TARGET, place={0: "core"}, log=False).provenance

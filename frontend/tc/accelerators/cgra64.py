@@ -56,6 +56,41 @@ def coarse_grained_array(name, elements, sram, parallel="outputs", depthwise=Tru
         {**result, "shift": (0, 31), "low": (0, 255), "high": (0, 255)},
         "8 + y * x",
     )
+    bytes_, words = "u8 sram", "i32 sram"
+    array.instruction(
+        "OP_POOL", "c[y, x, n] max= a[y, x, n]", {"a": bytes_, "c": bytes_}, result, "8 + y * x"
+    )
+    array.instruction(
+        "OP_POOL_SUM",
+        "c[y, x, n] += i32(a[y, x, n])",
+        {"a": bytes_, "c": words},
+        result,
+        "8 + y * x",
+    )
+    # Bytes of one scale: their sum, and the range that a Relu leaves of it.
+    term = "f32(i32({}[y, x, n]) - i32(u8(index(zero)))) * 1"
+    array.instruction(
+        "OP_E_ADD",
+        f"to[y, x, n] = u8(i32(round(min(max({term.format('a')} + {term.format('b')}, "
+        "f32(index(low))), f32(index(high))))) + i32(index(zero)))",
+        {"to": bytes_, "a": bytes_, "b": bytes_},
+        {**result, "zero": (0, 255), "low": (-255, 255), "high": (-255, 255)},
+        "8 + y * x",
+    )
+    array.instruction(
+        "OP_E32_ADD",
+        "to[y, x, n] = a[y, x, n] + b[y, x, n]",
+        {"to": words, "a": words, "b": words},
+        result,
+        "8 + y * x",
+    )
+    array.instruction(
+        "OP_ACT_RELU",
+        "to[y, x, n] = max(from[y, x, n], 0)",
+        {"to": words, "from": words},
+        result,
+        "8 + y * x",
+    )
     return made
 
 
