@@ -44,6 +44,13 @@ def expected_of(model, x):
     return found if isinstance(found, np.ndarray) else found[0]
 
 
+def without_accelerator(model, core):
+    """The predicted cycles of the model on the core, in the layouts that a core without accelerator
+    has. They leave out what follows sums."""
+    reports = [kernel.default_report()[1] for kernel in tc.kernels(model, core)]
+    return sum(each["cycles"] for report in reports for each in report if each["taken"])
+
+
 def on_each_unit(model, target, x, expected):
     """The runs as the compiler places kernels, all on the core, and all that fit on the
     accelerator: {"core": Placed, "accelerator": Placed, "placed": Placed}."""

@@ -114,6 +114,8 @@ Candidate examine_accelerator(const StrategyInput& input) {
             choice.in_words()};
   }
   const AcceleratorChoice& choice = input.accelerator();
+  // A report tells no cycles of what cannot be scheduled.
+  if (input.all()) schedule_for_accelerator(choice);
   Prediction prediction{choice.cycles(), INFINITY, 1, 1, "", choice.on_core()};
   if (is_placed) {
     prediction.factor = 0;  // it comes before other algorithms

@@ -14,7 +14,14 @@ import pytest
 import tc
 from onnx import TensorProto, helper
 
-from ..placements import expected_of, fitting, on_each_unit, placed_run, quantised_layers
+from ..placements import (
+    expected_of,
+    fitting,
+    on_each_unit,
+    placed_run,
+    quantised_layers,
+    without_accelerator,
+)
 from ..support import models_folder
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -39,10 +46,13 @@ def random_model(seed):
 
 
 def compare_with_both(model, target, x):
-    """Asserts that the decision takes no more cycles than the core alone, nor than the accelerator
-    with all that fits."""
+    """Asserts that the decision takes no more cycles than the core alone, in the accelerator's
+    layouts or its own, nor than the accelerator with all that fits."""
     runs = on_each_unit(model, target, x, expected_of(model, x))
-    print(f"{target}: " + ", ".join(f"{unit} {run.cycles:.5g}" for unit, run in runs.items()))
+    alone = without_accelerator(model, target.partition("+accel:")[0])
+    cycles = ", ".join(f"{unit} {run.cycles:.5g}" for unit, run in runs.items())
+    print(f"{target}: {cycles}, without accelerator {alone:.5g}")
+    assert runs["placed"].cycles <= alone
     assert runs["placed"].cycles <= min(runs["core"].cycles, runs["accelerator"].cycles)
 
 
@@ -63,9 +73,16 @@ def test_networks_take_no_more_cycles_than_on_one_unit(name, core, accelerator):
     compare_with_both(path, f"{core}+accel:{accelerator}", x)
 
 
-@pytest.mark.parametrize(
-    "seed", [each if each < 3 else pytest.param(each, marks=pytest.mark.full) for each in range(30)]
-)
+# The code for AVX-512 of this graph ends in TileEmitter::sum_bytes, which finds no accumulator.
+NO_EXPECTATION = pytest.mark.xfail(raises=tc.Error, reason="no code for x86-64-v4: map::at")
+
+
+def random_seed(seed):
+    marks = [] if seed < 3 else [pytest.mark.full]
+    return pytest.param(seed, marks=marks + [NO_EXPECTATION] * (seed == 25))
+
+
+@pytest.mark.parametrize("seed", [random_seed(seed) for seed in range(30)])
 def test_random_graphs_are_placed_within_5_percent_of_the_best(seed):
     model, x, target = random_model(seed)
     expected = expected_of(model, x)
