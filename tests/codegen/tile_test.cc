@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
 
@@ -67,6 +68,31 @@ TEST(CodegenTile, FoursOfBytesThatLanesWriteApart) {
         }
       }
     }
+  }
+}
+
+// A depthwise product of as many channels as an instruction adds up products of bytes: each has a sum of its
+// own.
+TEST(CodegenTile, FourChannelsOfBytesAreNoSum) {
+  const Kernel kernel = parse_kernel(R"(kernel "four channels"
+  input I u8[16, 4]
+  constant K i8[4]
+  output O i32[4, 16]
+  local T i32[4, 16]
+  init[g:4, x:16]: T[g, x] = 0
+  macc[g:4, x:16]: T[g, x] += i32(I[x, g]) * i32(K[g])
+  tail[g:4, x:16]: O[g, x] = T[g, x]
+)");
+  for (const Target& target : host_targets()) {
+    Schedule schedule(kernel, target);
+    EXPECT_EQ(
+        schedule.replay({"split macc_g 4 as macc_go macc_gi", "order macc_go macc_gi macc_x",
+                         "compute_at init at macc_go", "compute_at tail at macc_go", "order init_g init_x",
+                         "unroll init_g", "vectorize init_x", "order tail_g tail_x", "unroll tail_g",
+                         "vectorize tail_x", "register_tile macc_go", "vectorize macc_x", "unroll macc_gi"}),
+        std::nullopt);
+    expect_like_interpreter(schedule.finish(), target, {},
+                            {{"I", seeded(DType::U8, {16, 4}, 1)}, {"K", seeded(DType::I8, {4}, 2)}}, 0);
   }
 }
 

@@ -192,6 +192,12 @@ bool TileEmitter::sum_bytes(size_t position, const Constraints& pending) {
   if (std::any_of(pending.begin(), pending.end(),
                   [&](const Affine& each) { return each.coefficient(bytes_loop.name) != 0; }))
     return false;
+  // A loop over results has products of its own in each copy, such as those of a depthwise convolution.
+  const std::vector<Subscript>& results = statement_->write.index;
+  if (std::any_of(results.begin(), results.end(), [&](const Subscript& each) {
+        return each.affine.substitute(tile_->iterators).coefficient(bytes_loop.name) != 0;
+      }))
+    return false;
   evaluated_.clear();
   iterators_.clear();
   for (const auto& [name, affine] : tile_->iterators) iterators_[name] = with_values(affine);
