@@ -416,13 +416,17 @@ std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
   return shape;
 }
 
+// Whether elements are moved and combined, not divided, put into words or made of others' scales.
+bool only_combines(const Packing& packing) {
+  return packing.terms.empty() && packing.words.empty() && packing.scales_of.empty();
+}
+
 // The same numbers in f32.
 Tensor in_f32(const Tensor& values) {
   Tensor result(DType::F32, values.shape);
-  auto* to = result.data<float>();
   const auto* from = values.data<uint16_t>();
-  const auto convert = values.dtype == DType::F16 ? half_to_float : bfloat_to_float;
-  for (int64_t i = 0; i < values.count(); ++i) to[i] = convert(from[i]);
+  std::transform(from, from + values.count(), result.data<float>(),
+                 values.dtype == DType::F16 ? half_to_float : bfloat_to_float);
   return result;
 }
 
@@ -431,22 +435,17 @@ Tensor in_f32(const Tensor& values) {
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
   std::vector<int64_t> shape = shape_of(packing, kernel);
   const DType expected = packing.original_dtype(buffer_of(packing, kernel).dtype);
-  const bool narrow =
-      !packing.terms.empty() && (original.dtype == DType::F16 || original.dtype == DType::BF16);
-  TC_CHECK(original.dtype == expected || (narrow && expected == DType::F32), "for packed buffer '",
-           packing.buffer, "'");
-  TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '", packing.buffer,
-           "'");
-  TC_CHECK(packing.iterators.size() == shape.size(), "for packed buffer '", packing.buffer, "'");
-  TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '", packing.buffer, "'");
+  const bool narrow = !packing.terms.empty() && expected == DType::F32 &&
+                      (original.dtype == DType::F16 || original.dtype == DType::BF16);
+  const bool fits =
+      (original.dtype == expected || narrow) && original.count() == checked_count(packing.original_shape) &&
+      packing.iterators.size() == shape.size() && packing.index.size() == packing.original_shape.size();
+  TC_CHECK(fits, "for packed buffer '", packing.buffer, "'");
   if (!packing.terms.empty()) shape[position_of(packing, packing.terms)] = 1;
   if (!packing.words.empty()) shape[position_of(packing, packing.words)] = kValuesInWords;
   Tensor result(original.dtype, shape);
-  if (packing.combinations.empty()) {
-    Packer(packing, original, result).run();
-  } else {
-    Packer(packing, combined(packing, original), result).run();
-  }
+  if (packing.combinations.empty()) Packer(packing, original, result).run();
+  else Packer(packing, combined(packing, original), result).run();
   return narrow ? in_f32(result) : result;
 }
 
@@ -496,6 +495,19 @@ std::vector<PackedLoop> loops_of(const Packing& packing, const Kernel& kernel) {
   return loops;
 }
 
+// Of a packing that only moves elements: equal bytes give equal texts, however the loops are divided.
+std::string recipe_of_moves(const Packing& packing, const Kernel& kernel) {
+  std::string result = text(name_of(buffer_of(packing, kernel).dtype), " of");
+  for (const int64_t size : packing.original_shape) result += text(" ", size);
+  result += " from";
+  for (const int64_t place : first_of(packing)) result += text(" ", place);
+  for (const PackedLoop& loop : loops_of(packing, kernel)) {
+    result += text(", ", loop.size, " by");
+    for (const int64_t step : loop.steps) result += text(" ", step);
+  }
+  return result + text(" fill ", packing.fill) + combinations_text(packing);
+}
+
 }  // namespace
 
 double largest_of_digits(int64_t digits) { return std::ldexp(127.0, static_cast<int>(8 * (digits - 1))); }
@@ -534,15 +546,12 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
 }
 
 bool keeps_order(const Packing& packing, const Kernel& kernel) {
-  if (!packing.combinations.empty() || !packing.terms.empty() || !packing.words.empty() ||
-      !packing.scales_of.empty())
-    return false;
+  if (!packing.combinations.empty() || !only_combines(packing)) return false;
   const std::vector<int64_t> shape = shape_of(packing, kernel);
   if (checked_count(shape) != checked_count(packing.original_shape)) return false;
   // Consecutive packed elements are consecutive in the original, and none is outside of it.
   std::vector<int64_t> steps(shape.size(), 0);  // per iterator
-  int64_t first = 0;
-  int64_t stride = 1, inner = 1;
+  int64_t first = 0, stride = 1, inner = 1;
   for (size_t d = packing.index.size(); d-- > 0; stride *= packing.original_shape[d]) {
     const Affine& index = packing.index[d];
     int64_t least = index.constant(), most = least;
@@ -560,27 +569,8 @@ bool keeps_order(const Packing& packing, const Kernel& kernel) {
   return first == 0;
 }
 
-namespace {
-
-// The recipe of a packing that only moves elements: equal bytes give equal texts, however the loops are
-// divided.
-std::string recipe_of_moves(const Packing& packing, const Kernel& kernel) {
-  std::string result = text(name_of(buffer_of(packing, kernel).dtype), " of");
-  for (const int64_t size : packing.original_shape) result += text(" ", size);
-  result += " from";
-  for (const int64_t place : first_of(packing)) result += text(" ", place);
-  for (const PackedLoop& loop : loops_of(packing, kernel)) {
-    result += text(", ", loop.size, " by");
-    for (const int64_t step : loop.steps) result += text(" ", step);
-  }
-  return result + text(" fill ", packing.fill) + combinations_text(packing);
-}
-
-}  // namespace
-
 std::string recipe(const Packing& packing, const Kernel& kernel) {
-  if (packing.terms.empty() && packing.words.empty() && packing.scaled.empty() && packing.scales_of.empty())
-    return recipe_of_moves(packing, kernel);
+  if (only_combines(packing) && packing.scaled.empty()) return recipe_of_moves(packing, kernel);
   const auto part_of = [&](const Packing& each) {
     const Buffer& buffer = buffer_of(each, kernel);
     std::map<std::string, Affine> numbers;
@@ -601,10 +591,7 @@ std::string recipe(const Packing& packing, const Kernel& kernel) {
 }
 
 bool packs_alike(const Packing& a, const Kernel& of_a, const Packing& b, const Kernel& of_b) {
-  const auto plain = [](const Packing& packing) {
-    return packing.terms.empty() && packing.words.empty() && packing.scales_of.empty();
-  };
-  if (!plain(a) || !plain(b)) return recipe(a, of_a) == recipe(b, of_b);
+  if (!only_combines(a) || !only_combines(b)) return recipe(a, of_a) == recipe(b, of_b);
   return buffer_of(a, of_a).dtype == buffer_of(b, of_b).dtype && a.fill == b.fill &&
          a.original_shape == b.original_shape && combinations_text(a) == combinations_text(b) &&
          first_of(a) == first_of(b) && loops_of(a, of_a) == loops_of(b, of_b);

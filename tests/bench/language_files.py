@@ -1,13 +1,13 @@
-"""GGUF files for `tests.bench.language`: a model's weights in another format, or seeded weights with
-the sizes of a model whose weights are not at hand.
+"""GGUF files for `tests.bench.language`: a model's weights in another format, or seeded weights
+with the sizes of a model whose weights are not at hand.
 
     python -m tests.bench.language_files MODEL.gguf FORMAT OUT.gguf
     python -m tests.bench.language_files SHAPE FORMAT OUT.gguf --tokens-of MODEL.gguf
 
-SHAPE is a row of `SHAPES` below, FORMAT one of F32, F16, Q8_0, Q4_0, Q4_1 and Q4_K. Seeded weights are
-normal numbers with a deviation of 0.02, tokens are those of MODEL.gguf and, behind them, unused ones.
-Matrices whose rows are no multiple of 256 have no Q4_K, they get Q5_0, as llama.cpp's own quantisation
-has it. Norms and biases are float32.
+SHAPE is a row of `SHAPES` below, FORMAT one of F32, F16, Q8_0, Q4_0, Q4_1 and Q4_K. Seeded weights
+are normal numbers with a deviation of 0.02, tokens are those of MODEL.gguf and, behind them, unused
+ones. Matrices whose rows are no multiple of 256 have no Q4_K, they get Q5_0, as llama.cpp's own
+quantisation has it. Norms and biases are float32.
 """
 
 import argparse
@@ -56,8 +56,8 @@ SHAPES = {
 
 
 def in_blocks_of_256(weights: np.ndarray) -> np.ndarray:
-    """Q4_K of a matrix [rows, columns]: blocks of 256 in groups of 32, each group with a scale and a
-    least value of 6 bits (`block_q4_K` of ggml-common.h; [rows, bytes] of uint8)."""
+    """Q4_K of a matrix [rows, columns]: blocks of 256 in groups of 32, each group with a scale and
+    a least value of 6 bits (`block_q4_K` of ggml-common.h; [rows, bytes] of uint8)."""
     groups = weights.reshape(-1, 8, 32)
     least = np.minimum(groups.min(axis=2), 0)
     scale = (groups.max(axis=2) - least) / 15
