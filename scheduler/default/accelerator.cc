@@ -252,21 +252,8 @@ std::string AcceleratorChoice::in_words() const {
               tiles.in_words());
 }
 
-namespace {
-
-// The core's cycles for the statement after the sum, an operation of a vector after the other.
-double cycles_after_sum(const ReductionKernel& reduction) {
-  const Statement& statement = reduction.builder.statement(reduction.epilogue[0]);
-  double elements = 1;
-  for (const Iterator& each : statement.iterators)
-    elements *= static_cast<double>(extent_or(statement, each.name, 1));
-  return elements / std::max(1, reduction.builder.target().lanes(DType::I32)) * weight_of(statement.value);
-}
-
-}  // namespace
-
 AcceleratorChoice choose_for_accelerator(const TraceBuilder& start, TileSearch search) {
-  constexpr int64_t kMostParts = 32, kNear = 8;
+  constexpr int64_t kMaxParts = 32, kNear = 8;
   std::optional<AcceleratorChoice> best;
   int64_t parts_of_best = 1;
   NotApplicable last;
@@ -275,7 +262,9 @@ AcceleratorChoice choose_for_accelerator(const TraceBuilder& start, TileSearch s
       AcceleratorProblem problem = accelerator_problem(start, parts);
       if (best && problem.has_single_trips) return;  // only where nothing else fits the memories
       AcceleratorTiles tiles = choose_accelerator_tiles(problem, search);
-      const double after_sum = cycles_after_sum(problem.reduction);
+      const TraceBuilder& builder = problem.reduction.builder;
+      const double after_sum =
+          elementwise_cycles(builder.statement(problem.reduction.epilogue[0]), builder.target());
       if (best && tiles.cycles >= best->tiles.cycles) return;
       best = {std::move(problem), std::move(tiles), after_sum};
       parts_of_best = parts;
@@ -284,9 +273,9 @@ AcceleratorChoice choose_for_accelerator(const TraceBuilder& start, TileSearch s
     }
   };
   if (search == TileSearch::All) {
-    for (int64_t parts = 1; parts <= kMostParts; ++parts) consider(parts);
+    for (int64_t parts = 1; parts <= kMaxParts; ++parts) consider(parts);
   } else {
-    for (int64_t parts = 1; parts <= kMostParts; parts *= 2) consider(parts);
+    for (int64_t parts = 1; parts <= kMaxParts; parts *= 2) consider(parts);
     // Then those between the best of these and its neighbours.
     const int64_t found = parts_of_best, step = std::max<int64_t>(1, found / kNear);
     for (int64_t parts = found / 2 + 1; best && parts < 2 * found; parts += step) {

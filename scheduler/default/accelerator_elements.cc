@@ -86,15 +86,6 @@ const AcceleratorInstruction* instruction_of(const Accelerator& accelerator, con
   return best;
 }
 
-double cycles_of_command(const AcceleratorInstruction& instruction, const std::vector<int64_t>& trips) {
-  std::map<std::string, int64_t> values;
-  for (size_t i = 0; i < instruction.meaning.parameters.size(); ++i) {
-    if (i < instruction.extents()) values[instruction.statement().iterators[i].name] = trips[i];
-    else values[instruction.meaning.parameters[i].name] = 0;
-  }
-  return static_cast<double>(std::max<int64_t>(1, evaluate(*instruction.cycles, values)));
-}
-
 class ElementsChooser {
  public:
   explicit ElementsChooser(const TraceBuilder& start)
@@ -124,8 +115,7 @@ class ElementsChooser {
       if (best.size > 0) break;
     }
     if (best.size == 0) throw NotApplicable{"no tile fits the memories of accelerator " + accelerator_.name};
-    best.on_core = static_cast<double>(all) / std::max(1, start_.target().lanes(DType::I32)) *
-                   weight_of(statement.value);
+    best.on_core = elementwise_cycles(statement, start_.target());
     return best;
   }
 

@@ -336,4 +336,20 @@ AcceleratorProblem accelerator_problem(const TraceBuilder& start, int64_t parts)
   return problem;
 }
 
+double cycles_of_command(const AcceleratorInstruction& instruction, const std::vector<int64_t>& trips) {
+  std::map<std::string, int64_t> values;
+  for (size_t i = 0; i < instruction.meaning.parameters.size(); ++i) {
+    if (i < instruction.extents()) values[instruction.statement().iterators[i].name] = trips[i];
+    else values[instruction.meaning.parameters[i].name] = 0;
+  }
+  return static_cast<double>(std::max<int64_t>(1, evaluate(*instruction.cycles, values)));
+}
+
+double elementwise_cycles(const Statement& statement, const Target& target) {
+  double elements = 1;
+  for (const Iterator& each : statement.iterators)
+    elements *= static_cast<double>(extent_or(statement, each.name, 1));
+  return elements / std::max(1, target.lanes(DType::I32)) * weight_of(statement.value);
+}
+
 }  // namespace tc

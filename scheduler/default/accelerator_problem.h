@@ -70,5 +70,9 @@ std::string divide(AcceleratorProblem& problem, const std::string& iterator, int
 // A command has as many trips of each iterator as the instruction allows, or of the result's iterators that
 // are not adjacent one part of `parts`: for smaller tiles.
 AcceleratorProblem accelerator_problem(const TraceBuilder& start, int64_t parts = 1);
+// The cycles of a command of the instruction with so many trips of each of its iterators.
+double cycles_of_command(const AcceleratorInstruction& instruction, const std::vector<int64_t>& trips);
+// The core's cycles for a statement without a sum, an operation of a vector after the other.
+double elementwise_cycles(const Statement& statement, const Target& target);
 
 }  // namespace tc

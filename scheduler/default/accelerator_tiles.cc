@@ -14,16 +14,6 @@ constexpr size_t kMaxSizes = 7;       // sizes to try for an iterator
 constexpr int64_t kWholeWindow = 16;  // windows up to this size are never divided
 constexpr size_t kMaxCandidates = 4000;
 
-// The cycles of a command with these trips.
-double cycles_of(const AcceleratorInstruction& instruction, const std::vector<int64_t>& trips) {
-  std::map<std::string, int64_t> values;
-  for (size_t i = 0; i < instruction.meaning.parameters.size(); ++i) {
-    if (i < instruction.extents()) values[instruction.statement().iterators[i].name] = trips[i];
-    else values[instruction.meaning.parameters[i].name] = 0;
-  }
-  return static_cast<double>(std::max<int64_t>(1, evaluate(*instruction.cycles, values)));
-}
-
 // A part of an array that is copied: in each dimension its size, and the array's.
 struct Block {
   std::vector<int64_t> size, whole;
@@ -228,7 +218,7 @@ class TileChooser {
       commands *= std::ceil(static_cast<double>(block.size[d]) / static_cast<double>(trips[i]));
     }
     while (d > 0) commands *= static_cast<double>(block.size[--d]);
-    add_task(instruction, commands, cycles_of(instruction, trips), moved);
+    add_task(instruction, commands, cycles_of_command(instruction, trips), moved);
     return tasks_.back();
   }
 
@@ -271,7 +261,7 @@ class TileChooser {
     int64_t tile = 1;
     for (const std::string& iterator : problem_.free) commands *= static_cast<double>(extent(iterator));
     for (const Iterator& each : sum_.iterators) tile *= is_output(each.name) ? length_.at(each.name) : 1;
-    add_task(*problem_.sum, commands, cycles_of(*problem_.sum, trips), 0);
+    add_task(*problem_.sum, commands, cycles_of_command(*problem_.sum, trips), 0);
     tasks_.back().always = true;
     const DType type = kernel_.buffers[static_cast<size_t>(sum_.write.buffer)].dtype;
     bytes_[problem_.sums_memory] += copies * bytes_in_memory(problem_.sums_memory, type, tile);
@@ -291,8 +281,8 @@ class TileChooser {
       whole.push_back(std::clamp<int64_t>(wanted, 1, problem_.epilogue->meaning.parameters[i].maximum));
       executed *= static_cast<double>(whole.back());
     }
-    add_task(*problem_.epilogue, static_cast<double>(tile) / executed, cycles_of(*problem_.epilogue, whole),
-             moved);
+    add_task(*problem_.epilogue, static_cast<double>(tile) / executed,
+             cycles_of_command(*problem_.epilogue, whole), moved);
     tasks_.back().after = true;
     const int written = problem_.epilogue->statement().write.buffer;
     const std::string& memory = problem_.epilogue->memories[static_cast<size_t>(written)];

@@ -132,9 +132,11 @@ def seeded(name: str, sizes: tuple[int, ...]) -> np.ndarray:
     return draws.standard_normal(sizes, dtype=np.float32) * np.float32(0.02)
 
 
-def copy_fields(writer: gguf.GGUFWriter, reader: gguf.GGUFReader, prefix: str) -> None:
+def copy_fields(
+    writer: gguf.GGUFWriter, reader: gguf.GGUFReader, prefix: str, without: tuple[str, ...] = ()
+) -> None:
     for field in reader.fields.values():
-        if field.name.startswith(prefix):
+        if field.name.startswith(prefix) and field.name not in without:
             kind = field.types[0]
             sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
             writer.add_key_value(field.name, field.contents(), kind, sub)
@@ -159,9 +161,7 @@ def write_seeded(shape: Shape, kind: str, out: Path, tokens_of: Path) -> None:
     more = shape.tokens - len(tokens)
     writer.add_token_list([*tokens, *(f"[unused {number}]" for number in range(more))])
     writer.add_token_types([*kinds, *[gguf.TokenType.UNUSED] * more])
-    for field in reader.fields.values():
-        if field.name.startswith("tokenizer.") and field.name not in lists:
-            copy_fields(writer, reader, field.name)
+    copy_fields(writer, reader, "tokenizer.", without=lists)
     for name, sizes in tensors_of(shape):
         add(writer, name, seeded(name, sizes), kind)
     close(writer)

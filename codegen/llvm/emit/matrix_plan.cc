@@ -406,6 +406,18 @@ std::optional<Footprint> footprint(const Kernel& kernel, const Access& access, c
   return result;
 }
 
+// The products in this order, with so many registers for the operands.
+MatrixOrder in_registers(std::vector<MatrixProduct> products, int a_registers, int b_registers) {
+  std::vector<int> a, b;
+  for (const MatrixProduct& product : products) {
+    a.push_back(product.a);
+    b.push_back(product.b);
+  }
+  const Assignment of_a = assign(a, a_registers), of_b = assign(b, b_registers);
+  return {std::move(products), of_a.registers, of_b.registers, of_a.loads,
+          of_b.loads,          a_registers,    b_registers,    of_a.count + of_b.count};
+}
+
 }  // namespace
 
 MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups, int registers) {
@@ -443,55 +455,31 @@ MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups
 }
 
 MatrixOrder order_one_by_one(const std::vector<std::vector<MatrixProduct>>& groups, bool by_a) {
-  MatrixOrder result;
-  for (const std::vector<MatrixProduct>& group : groups) {
-    result.products.insert(result.products.end(), group.begin(), group.end());
-  }
-  std::stable_sort(result.products.begin(), result.products.end(),
+  std::vector<MatrixProduct> products;
+  for (const std::vector<MatrixProduct>& group : groups)
+    products.insert(products.end(), group.begin(), group.end());
+  std::stable_sort(products.begin(), products.end(),
                    [&](const MatrixProduct& left, const MatrixProduct& right) {
                      return by_a ? left.a < right.a : left.b < right.b;
                    });
-  std::vector<int> a, b;
-  for (const MatrixProduct& product : result.products) {
-    a.push_back(product.a);
-    b.push_back(product.b);
-  }
-  const std::vector<int>& held = by_a ? b : a;
-  const int all = static_cast<int>(std::set<int>(held.begin(), held.end()).size());
-  const Assignment of_a = assign(a, by_a ? 1 : all), of_b = assign(b, by_a ? all : 1);
-  result.a_register = of_a.registers;
-  result.b_register = of_b.registers;
-  result.loads_a = of_a.loads;
-  result.loads_b = of_b.loads;
-  result.a_registers = by_a ? 1 : all;
-  result.b_registers = by_a ? all : 1;
-  result.loads = of_a.count + of_b.count;
-  return result;
+  std::set<int> held;
+  for (const MatrixProduct& product : products) held.insert(by_a ? product.b : product.a);
+  const int all = static_cast<int>(held.size());
+  return in_registers(std::move(products), by_a ? 1 : all, by_a ? all : 1);
 }
 
 MatrixOrder order_in_steps(const std::vector<std::vector<MatrixProduct>>& groups) {
-  MatrixOrder result;
-  std::vector<int> a, b;
+  std::vector<MatrixProduct> products;
+  size_t most = 0;  // operands a of a step
   for (std::vector<MatrixProduct> group : groups) {
     std::stable_sort(group.begin(), group.end(),
                      [](const MatrixProduct& left, const MatrixProduct& right) { return left.b < right.b; });
     std::set<int> of_step;
-    for (const MatrixProduct& product : group) {
-      a.push_back(product.a);
-      b.push_back(product.b);
-      of_step.insert(product.a);
-    }
-    result.a_registers = std::max(result.a_registers, static_cast<int>(of_step.size()));
-    result.products.insert(result.products.end(), group.begin(), group.end());
+    for (const MatrixProduct& product : group) of_step.insert(product.a);
+    most = std::max(most, of_step.size());
+    products.insert(products.end(), group.begin(), group.end());
   }
-  result.b_registers = 1;
-  const Assignment of_a = assign(a, result.a_registers), of_b = assign(b, 1);
-  result.a_register = of_a.registers;
-  result.b_register = of_b.registers;
-  result.loads_a = of_a.loads;
-  result.loads_b = of_b.loads;
-  result.loads = of_a.count + of_b.count;
-  return result;
+  return in_registers(std::move(products), static_cast<int>(most), 1);
 }
 
 bool is_matrix_product(const Kernel& kernel, const TileStatement& tile) {
