@@ -58,7 +58,9 @@ class Grouper {
   bool is_compute(int node) const { return row(node).kind == OpRow::Kind::Compute; }
   bool is_elementwise(int node) const { return is_compute(node) && row(node).elementwise; }
   bool is_movement(int node) const { return is_compute(node) && is_movement_row(row(node)); }
-  bool is_anchor(int node) const { return is_compute(node) && !is_elementwise(node) && !is_movement(node); }
+  bool is_anchor(int node) const {
+    return is_compute(node) && !is_elementwise(node) && !is_movement(node) && !row(node).traits.fill;
+  }
   // A part (slice or broadcast), which elementwise groups read in place and therefore may take.
   bool is_part(int node) const { return row(node).traits.movement == Movement::Part; }
   // A part that consists of whole rows: a kernel can read vectors along these rows directly from the operand.
@@ -220,8 +222,8 @@ class Grouper {
     }
   }
 
-  // Adds producers that only the set reads: transposes before matrix products; transposes, parts and
-  // elementwise nodes before elementwise groups; elementwise nodes before row programs.
+  // Adds producers that only the set reads: transposes and tensors of one value before matrix products;
+  // transposes, parts and elementwise nodes before elementwise groups; elementwise nodes before row programs.
   void take_prologue(int anchor, std::set<int>& set) const {
     bool grew = true;
     while (grew && size_of(set) < kLargestGroup) {
@@ -241,7 +243,7 @@ class Grouper {
           bool wanted = widens && is_elementwise(node) && same_shape(producer, anchor);
           if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(producer);
           if (is_product(anchor) && (node == anchor || is_permute(node)) && node_leads_to(anchor, node, set))
-            wanted = wanted || is_part_of_rows(producer);
+            wanted = wanted || is_part_of_rows(producer) || row(producer).traits.fill;
           if (recompute_bytes_ && is_product(anchor) && id == graph_.nodes[node].inputs[0])
             wanted = wanted || (node_leads_to(anchor, node, set) && changes_bytes(producer));
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {

@@ -113,7 +113,7 @@ class Unsigned {
     if (node->op->traits.quantisation == Quantisation::Quantize)
       return input_given(*node, 2) && graph_[node->inputs[2]].constant;
     if (is_table(*node)) return true;
-    return is_candidate(node->inputs[0]) && moves(*node);
+    return !node->inputs.empty() && is_candidate(node->inputs[0]) && moves(*node);
   }
   // Whether the node looks elements up in a constant, as functions of one byte do.
   bool is_table(const Node& node) const {
