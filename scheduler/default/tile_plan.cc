@@ -561,16 +561,21 @@ std::vector<std::string> constant_packings(const ReductionFacts& facts, const It
   for (const Access& load : loads_of(facts.sum())) {
     if (!facts.packable(load) || !depends_on(load, iterators.lane)) continue;
     std::string line = "pack " + facts.buffer(load).name + " :";
+    const bool split = !iterators.vectors.empty() && depends_on(load, iterators.vectors);
+    // Without columns each constant is used once, and a tile's vectors are as many streams. On a core that
+    // overtakes waiting loads these are far from each other and go on from tile to tile: hardware prefetchers
+    // follow them. A core that executes in order follows one stream best.
+    const bool streams = split && choice.columns.empty();
+    const bool outermost = streams && facts.target().out_of_order();
+    if (outermost) line += " " + iterators.vectors;
     for (const std::string& name : facts.outputs()) {
       if (name != iterators.vectors && name != iterators.lane && depends_on(load, name)) line += " " + name;
     }
-    const bool between = !iterators.vectors.empty() && depends_on(load, iterators.vectors);
-    // Without columns each constant is used once: panels that are far from each other stream better.
-    if (between && choice.columns.empty()) line += " " + iterators.vectors;
+    if (streams && !outermost) line += " " + iterators.vectors;
     for (const std::string& name : order_of_sums(facts, iterators, choice.columns, knobs)) {
       if (depends_on(load, name)) line += " " + name;
     }
-    if (between && !choice.columns.empty()) line += " " + iterators.vectors;
+    if (split && !streams) line += " " + iterators.vectors;
     line += " " + iterators.lane;
     if (!iterators.bytes.empty()) line += " " + iterators.bytes;
     lines.push_back(line);
