@@ -185,21 +185,26 @@ class Grouper {
     b_.apply("strip ", statement, "_n_j ", width_, " as n_j n_i");
   }
 
-  // Packs weights and scales in the order in which the tile reads them. With few registers, a tile of one row
-  // has more vectors than a tile of several rows; then each vector has a panel of its own, so that both kinds
-  // of tiles read the same panels.
+  // Packs weights and scales in the order in which the tile reads them. Each vector of a tile is a stream of
+  // its own from tile to tile where loads overtake each other: hardware prefetches two streams better than
+  // one (Q4_K of 2048 x 8192: 27 of 32 GB/s in place of 19). With few registers, a tile of one row has more
+  // vectors than a tile of several rows; then each vector has a panel of its own, so that both kinds of tiles
+  // read the same panels.
   void pack() {
     const bool own_panels = step_ == 1 || !has_many_registers(b_.target());
     for (const std::string& name : {plan_.dot, plan_.add}) {
       const Statement statement = b_.statement(name);
-      std::vector<std::string> order = {"n_o"};
+      const bool streams = !own_panels && b_.target().out_of_order();
+      std::vector<std::string> order;
+      if (streams) order.emplace_back("n_j");
+      order.emplace_back("n_o");
       if (own_panels) order.emplace_back("n_j");
       order.insert(order.end(), roles_.groups.begin(), roles_.groups.end());
       if (name == plan_.dot) {
         const std::vector<std::string> inside = outer_inside();
         order.insert(order.end(), inside.begin(), inside.end());
       }
-      if (!own_panels) order.emplace_back("n_j");
+      if (!own_panels && !streams) order.emplace_back("n_j");
       order.emplace_back("n_i");
       if (name == plan_.dot && step_ > 1) order.push_back(elements_ + "_i");
       for (const Access& load : loads_of(statement)) {
