@@ -34,6 +34,10 @@ int64_t most_sums(const Target& target) {
   return has_many_registers(target) ? kSumsOfMany : kSumsOfFew;
 }
 
+// Whether weights are packed as streams that go on from tile to tile, one for each vector of a tile of one
+// row.
+bool has_streams(const Target& target) { return digit_products(target) > 1 && target.out_of_order(); }
+
 // The results of a vector, unless most of it would be empty.
 int64_t lanes_of(const Target& target, int64_t results) {
   int64_t lanes = target.vector_bits / 32;
@@ -181,20 +185,20 @@ class Grouper {
     const std::string lanes = counted(statement, plan_.lanes);
     rows_[statement].clear();
     for (const std::string& row : roles_.rows) rows_[statement].push_back(counted(statement, row));
-    b_.apply("strip ", statement, "_", lanes, " ", width_ * plan_.vectors, " as n_o n_j");
+    b_.apply("strip ", statement, "_", lanes, " ", width_ * plan_.panels, " as n_o n_j");
     b_.apply("strip ", statement, "_n_j ", width_, " as n_j n_i");
   }
 
   // Packs weights and scales in the order in which the tile reads them. Each vector of a tile is a stream of
   // its own from tile to tile where loads overtake each other: hardware prefetches two streams better than
-  // one (Q4_K of 2048 x 8192: 27 of 32 GB/s in place of 19). With few registers, a tile of one row has more
-  // vectors than a tile of several rows; then each vector has a panel of its own, so that both kinds of tiles
-  // read the same panels.
+  // one (Q4_K of 2048 x 8192: 27 of 32 GB/s in place of 19). Else, with few registers, a tile of one row has
+  // more vectors than a tile of several rows; then each vector has a panel of its own, so that both kinds of
+  // tiles read the same panels.
   void pack() {
-    const bool own_panels = step_ == 1 || !has_many_registers(b_.target());
+    const bool streams = has_streams(b_.target());
+    const bool own_panels = step_ == 1 || (!streams && !has_many_registers(b_.target()));
     for (const std::string& name : {plan_.dot, plan_.add}) {
       const Statement statement = b_.statement(name);
-      const bool streams = !own_panels && b_.target().out_of_order();
       std::vector<std::string> order;
       if (streams) order.emplace_back("n_j");
       order.emplace_back("n_o");
@@ -230,7 +234,7 @@ class Grouper {
     std::vector<std::string> result;
     if (statement == plan_.dot) result = outer_inside();
     if (!rows_.at(statement).empty()) result.push_back(rows_.at(statement).back() + "_i");
-    result.push_back("n_j");
+    if (plan_.panels == plan_.vectors) result.push_back("n_j");
     if (has_digits(statement)) result.insert(result.end(), roles_.digits.begin(), roles_.digits.end());
     if (statement == plan_.dot && step_ > 1) result.push_back(elements_ + "_i");
     return result;
@@ -240,6 +244,7 @@ class Grouper {
     const std::vector<std::string>& rows = rows_.at(statement);
     const auto loop = [&](const std::string& name) { return statement + "_" + name; };
     std::vector<std::string> order = {loop("n_o")};
+    if (plan_.panels != plan_.vectors) order.push_back(loop("n_j"));
     for (size_t i = 0; i < rows.size(); ++i) {
       const bool last = i + 1 == rows.size();
       if (last)
@@ -268,6 +273,11 @@ class Grouper {
     std::vector<std::string> blocks;
     for (const std::string& name : names_) blocks.push_back(name + "_n_o");
     fuse(blocks, "results");
+    if (plan_.panels != plan_.vectors) {
+      std::vector<std::string> panels;
+      for (const std::string& name : names_) panels.push_back(name + "_n_j");
+      fuse(panels, "panel");
+    }
     for (size_t i = 0; i < roles_.rows.size(); ++i) {
       std::vector<std::string> rows;
       for (const std::string& name : names_) {
@@ -382,6 +392,7 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   const int64_t width = plan.width = lanes_of(builder.target(), count);
   const bool fills = count % (2 * width) == 0 || count >= 16 * width;
   plan.vectors = step > 1 && fills && (many || rows == 1) ? 2 : 1;
+  plan.panels = has_streams(builder.target()) && fills ? 2 : plan.vectors;
   const int64_t most = std::clamp(sums / (plan.vectors * digits), int64_t{1}, kMaxRows);
   const int64_t tiles = (rows + most - 1) / most;
   plan.rows = chosen ? 1 : (rows + tiles - 1) / tiles;

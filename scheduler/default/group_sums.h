@@ -14,7 +14,8 @@ struct GroupSums {
   std::string start, init, dot, add;  // statements: results and sums at 0, the products, the scaled sums
   std::string lanes;                  // iterator of `dot`: results side by side
   int64_t rows = 1, vectors = 1;
-  int64_t width = 1;  // lanes of a vector
+  int64_t panels = 1;  // vectors whose weights are packed side by side; a tile takes one of them or all
+  int64_t width = 1;   // lanes of a vector
   double cycles = 0;
 
   std::string in_words() const;
