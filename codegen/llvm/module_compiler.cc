@@ -18,6 +18,8 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/Reassociate.h>
+#include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
@@ -185,6 +187,14 @@ void ModuleCompiler::optimise() {
   // Not everywhere: what leaves a loop takes registers in it.
   llvm::FunctionPassManager hoist;
   hoist.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  // Sums in registers; constants that are added after each other are one, outside of the loop.
+  llvm::FunctionPassManager keep;
+  keep.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+  for (const bool again : {false, true}) {
+    keep.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+    if (!again) keep.addPass(llvm::ReassociatePass());
+    keep.addPass(llvm::InstCombinePass());
+  }
   for (llvm::Function& function : *module_) {
     if (function.isDeclaration()) continue;
     interruption_point();
@@ -194,6 +204,7 @@ void ModuleCompiler::optimise() {
     }
     passes.run(function, functions);
     if (function.hasFnAttribute("tc-hoists-invariants")) hoist.run(function, functions);
+    if (function.hasFnAttribute("tc-keeps-constants")) keep.run(function, functions);
   }
   if (orders_code(target_)) before_ = llvm::CloneModule(*module_);
   transform();

@@ -9,66 +9,13 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kLanes = 4;           // channels that are widened together: the bytes of a word
-constexpr int64_t kTaps = 3;            // columns of the window
-constexpr int64_t kMostColumns = 7;     // whose sums and operands are all in registers
-constexpr int64_t kMostBytes = 2048;    // of widened rows, which are on the stack
-constexpr int64_t kFewBytes = 1024;     // that need not be fewer
-constexpr double kAgain = 1.25;         // times that rows are widened, where that saves memory
-constexpr int64_t kMostOfWindow = 900;  // bytes between the first and the last row that a tile reads
-
-// The window of such a convolution: the load of the input, and how the map's rows and columns move.
-struct Window {
-  Access input;
-  int64_t row_stride = 1, dilation = 1, column_stride = 1;
-  size_t row_dim = 0, column_dim = 0;
-};
-
-// Finds the iterators and the window.
-Window find_window(const ReductionFacts& facts, ChannelWindows& plan) {
-  const Expr& value = *facts.sum().value;
-  if (value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || value.dtype != DType::I32 ||
-      facts.sum().reduction != Reduction::Sum || !is_cast_byte(*value.operands[0]) ||
-      !is_cast_byte(*value.operands[1]))
-    throw NotApplicable{"it adds up no products of bytes"};
-  const std::vector<Access> loads = loads_of(facts.sum());
-  const bool first = facts.packable(loads[0]);
-  if (loads.size() != 2 || first == facts.packable(loads[1])) throw NotApplicable{"no constant weights"};
-  Window window{loads[first ? 1 : 0]};
-  const Access& weights = loads[first ? 0 : 1];
-  const std::vector<std::string> outputs = facts.outputs(), sums = facts.reductions();
-  if (outputs.size() < 3 || outputs.size() > 4 || sums.size() != 2)
-    throw NotApplicable{"not one map of rows and columns"};
-  int found = 0;
-  for (size_t d = 0; d < window.input.index.size(); ++d) {
-    const Affine& index = window.input.index[d].affine;
-    for (const std::string& output : outputs) {
-      for (const std::string& sum : sums) {
-        if (index.coefficient(output) == 0 || index.coefficient(sum) == 0) continue;
-        if (++found == 1) {
-          plan.row = output, plan.tap_row = sum, window.row_dim = d;
-          window.row_stride = index.coefficient(output), window.dilation = index.coefficient(sum);
-        } else {
-          plan.column = output, plan.tap_column = sum, window.column_dim = d;
-          window.column_stride = index.coefficient(output);
-          if (index.coefficient(sum) != 1) throw NotApplicable{"columns of the window that are apart"};
-        }
-      }
-    }
-  }
-  if (found != 2 || depends_on(weights, plan.row) || depends_on(weights, plan.column))
-    throw NotApplicable{"no window of rows and columns"};
-  for (const std::string& output : outputs) {
-    if (output == plan.row || output == plan.column) continue;
-    if (element_stride(facts.kernel(), window.input, output) == 1) plan.channel = output;
-    else plan.block = output;
-  }
-  const auto step = element_stride(facts.kernel(), window.input, plan.column);
-  if (plan.channel.empty() || facts.extent(plan.channel, 0) != kLanes ||
-      step != kLanes * window.column_stride || (outputs.size() == 4 && !depends_on(weights, plan.block)))
-    throw NotApplicable{"channels that are not in blocks of a word"};
-  return window;
-}
+constexpr int64_t kLanes = kLanesOfWord;  // channels that are widened together
+constexpr int64_t kTaps = 3;              // columns of the window
+constexpr int64_t kMostColumns = 7;       // whose sums and operands are all in registers
+constexpr int64_t kMostBytes = 2048;      // of widened rows, which are on the stack
+constexpr int64_t kFewBytes = 1024;       // that need not be fewer
+constexpr double kAgain = 1.25;           // times that rows are widened, where that saves memory
+constexpr int64_t kMostOfWindow = 900;    // bytes between the first and the last row that a tile reads
 
 int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
@@ -83,7 +30,53 @@ int64_t columns_for(int64_t extent) {
 
 }  // namespace
 
+MapWindow find_map_window(const ReductionFacts& facts, ChannelWindows& plan) {
+  const Expr& value = *facts.sum().value;
+  if (value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || value.dtype != DType::I32 ||
+      facts.sum().reduction != Reduction::Sum || !is_cast_byte(*value.operands[0]) ||
+      !is_cast_byte(*value.operands[1]))
+    throw NotApplicable{"it adds up no products of bytes"};
+  const std::vector<Access> loads = loads_of(facts.sum());
+  const bool first = facts.packable(loads[0]);
+  if (loads.size() != 2 || first == facts.packable(loads[1])) throw NotApplicable{"no constant weights"};
+  MapWindow window{loads[first ? 1 : 0]};
+  const Access& weights = loads[first ? 0 : 1];
+  const std::vector<std::string> outputs = facts.outputs(), sums = facts.reductions();
+  if (outputs.size() < 3 || outputs.size() > 4 || sums.size() != 2)
+    throw NotApplicable{"not one map of rows and columns"};
+  int found = 0;
+  for (size_t d = 0; d < window.input.index.size(); ++d) {
+    const Affine& index = window.input.index[d].affine;
+    for (const std::string& output : outputs) {
+      for (const std::string& sum : sums) {
+        if (index.coefficient(output) == 0 || index.coefficient(sum) == 0) continue;
+        if (++found == 1) {
+          plan.row = output, plan.tap_row = sum;
+          window.row_stride = index.coefficient(output), window.row_dilation = index.coefficient(sum);
+        } else {
+          plan.column = output, plan.tap_column = sum;
+          window.column_stride = index.coefficient(output), window.column_dilation = index.coefficient(sum);
+        }
+      }
+    }
+  }
+  if (found != 2 || depends_on(weights, plan.row) || depends_on(weights, plan.column))
+    throw NotApplicable{"no window of rows and columns"};
+  for (const std::string& output : outputs) {
+    if (output == plan.row || output == plan.column) continue;
+    if (element_stride(facts.kernel(), window.input, output) == 1) plan.channel = output;
+    else plan.block = output;
+  }
+  const auto step = element_stride(facts.kernel(), window.input, plan.column);
+  if (plan.channel.empty() || facts.extent(plan.channel, 0) != kLanesOfWord ||
+      step != kLanesOfWord * window.column_stride ||
+      (outputs.size() == 4 && !depends_on(weights, plan.block)))
+    throw NotApplicable{"channels that are not in blocks of a word"};
+  return window;
+}
+
 std::string ChannelWindows::in_words() const {
+  if (!lanes.empty()) return text("one channel, patches of its map for four results along ", lanes);
   return text("one channel, tiles of ", columns, " columns along ", column, ", ",
               band > 0 ? text(band, " rows") : text("all rows"), " widened at a time");
 }
@@ -96,7 +89,8 @@ ChannelWindows find_channel_windows(const TraceBuilder& builder) {
   if (facts.reduction_class() != ReductionClass::Depthwise)
     throw NotApplicable{"the kernel is no depthwise convolution"};
   ChannelWindows plan;
-  const Window window = find_window(facts, plan);
+  const MapWindow window = find_map_window(facts, plan);
+  if (window.column_dilation != 1) throw NotApplicable{"columns of the window that are apart"};
   const auto extent = [&](const std::string& name) { return facts.extent(name, 0); };
   const int64_t rows = extent(plan.row), columns = extent(plan.column), taps = extent(plan.tap_row),
                 blocks = plan.block.empty() ? 1 : extent(plan.block);
@@ -105,7 +99,7 @@ ChannelWindows find_channel_windows(const TraceBuilder& builder) {
   if (window.column_stride > 2) throw NotApplicable{"a window that moves by more than two columns"};
   plan.columns = columns_for(columns);
   const int64_t pairs = parts_of((columns - 1) * window.column_stride + kTaps, 2);
-  const int64_t row_bytes = 4 * pairs, span = (taps - 1) * window.dilation;
+  const int64_t row_bytes = 4 * pairs, span = (taps - 1) * window.row_dilation;
   if (span * row_bytes > kMostOfWindow) throw NotApplicable{"rows that are too long"};
   // As many rows as fit, in bands of equal size.
   const auto read = [&](int64_t band) { return (band - 1) * window.row_stride + span + 1; };

@@ -158,7 +158,7 @@ class BandLoops {
         along = along || (reads && step && *step > 0 && *step <= 2 * depth);
       }
       loops.rows.insert(along ? loops.rows.end() : loops.rows.begin(), depths);
-      if (reads) copy_together(statement, loops);
+      if (reads || i < terms) copy_together(statement, loops);
       order.insert(order.end(), loops.rows.begin(), loops.rows.end());
       if (!loops.copies.empty()) order.push_back(loops.copies);
       if (!loops.blocks.empty()) order.push_back(loops.blocks);
@@ -179,17 +179,23 @@ class BandLoops {
   // Where a product is few instructions, so is the copy of a position of few channels: several share their
   // addresses.
   void copy_together(const Statement& statement, Loops& loops) {
-    constexpr int64_t kTogether = 4;
+    constexpr int64_t kWords = 4;  // of a vector
+    int64_t together = kWords;
     if (!sums_are_scalars(b_.target().matrix)) return;
     const std::string row = loops.rows.back();
     for (const Iterator& each : statement.iterators) {
       const std::string name = loop(statement, each.name);
-      if (name == loops.block && each.extent != Affine(1)) return;
-      if (name == row && (!each.extent.is_constant() || each.extent.constant() < 2 * kTogether)) return;
+      if (name == loops.block && each.extent.is_constant()) together = kWords / each.extent.constant();
     }
+    for (const Iterator& each : statement.iterators) {
+      if (loop(statement, each.name) == row &&
+          (!each.extent.is_constant() || each.extent.constant() < 2 * together))
+        return;
+    }
+    if (together < 2) return;
     loops.inside = loops.rows.back() = row + "_o";
     loops.copies = row + "_i";
-    b_.apply("split ", row, " ", kTogether, " as ", loops.inside, " ", loops.copies);
+    b_.apply("split ", row, " ", together, " as ", loops.inside, " ", loops.copies);
   }
 
   void order_products(const MatrixUnitPlan& plan, size_t sum, size_t band) {
@@ -286,7 +292,11 @@ class BandLoops {
              inputs_.size() > 1 ? text("term_", inputs_[0].rows.size() - 1) : inputs_[0].rows.back());
     b_.apply("register_tile product");
     if (tails_.size() > 1) b_.apply("register_tile row_", joint_ ? 0 : tails_[0].rows.size() - 1);
-    for (const Loops& loops : zeros_) b_.apply("vectorize ", loops.lane);
+    for (const Loops& loops : zeros_) {
+      if (!loops.copies.empty()) b_.apply("register_tile ", loops.inside);
+      b_.apply("vectorize ", loops.lane);
+      if (!loops.copies.empty()) b_.apply("unroll ", loops.copies);
+    }
     if (!peak_.empty()) b_.apply("register_tile ", peak_);
     for (const Loops& loops : scales_) {
       if (loops.lane.empty()) continue;
@@ -308,6 +318,9 @@ class BandLoops {
     for (const std::string& name : copies_) b_.apply("unroll ", name);
     b_.apply("tensorize", unit_loops_);
     b_.attempt("isolate pair");
+    // The last tile of a line may be without some results, which those before it need not ask.
+    if (joint_ && sums_are_scalars(b_.target().matrix))
+      b_.attempt("isolate tile_", products_[0].rows.size() - 1);
     if (b_.target().prefetches() && plan.panel > 1 && plan.prefetch)
       b_.attempt("prefetch ", constant_, " pair");
     b_.parallelise();

@@ -90,11 +90,17 @@ Candidate examine_windows(const StrategyInput& input) {
   // What it is compared with, the tile of all channels of a word, takes 1.5 to 1.8 times the cycles that are
   // predicted for it on a Cortex-M4; these windows take what is predicted.
   constexpr double kFactor = 0.65;
+  if (gathers_windows(input.builder().target())) {
+    const ChannelWindows plan = find_gathered_windows(input.builder());
+    return {{plan.cycles, INFINITY, 1, kFactor, "", 0}, plan.in_words()};
+  }
   const ChannelWindows plan = find_channel_windows(input.builder());
   return {{plan.cycles, INFINITY, 1, kFactor, "", 0}, plan.in_words()};
 }
 
 TraceBuilder apply_windows(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
+  if (gathers_windows(input.builder().target()))
+    return schedule_gathered_windows(input.builder(), find_gathered_windows(input.builder()));
   return schedule_channel_windows(input.builder(), find_channel_windows(input.builder()));
 }
 
@@ -311,7 +317,7 @@ const std::vector<Strategy>& strategies() {
        &apply_accelerator},
       {"windows of channels",
        StrategyKind::RegisterTile,
-       "A depthwise convolution of bytes, one channel at a time, over rows that are widened to 16 bits beforehand.",
+       "A depthwise convolution of bytes, one channel at a time, over rows that are widened to 16 bits beforehand, or over a copy of its map.",
        KnobGroup::None,
        {},
        &examine_windows,

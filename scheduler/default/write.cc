@@ -151,6 +151,14 @@ void unroll_results(ReductionKernel& reduction) {
   }
 }
 
+void vectorize_results(ReductionKernel& reduction) {
+  for (const std::string& name : results_of(reduction)) {
+    const std::vector<TraceBuilder::Loop> loops = reduction.builder.own_loops(name);
+    for (const TraceBuilder::Loop& each : loops)
+      reduction.builder.apply(&each == &loops.back() ? "vectorize " : "unroll ", each.name);
+  }
+}
+
 LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice) {
   const ReductionFacts facts(reduction);
   const int64_t extent = facts.extent(choice.vector, choice.lanes);

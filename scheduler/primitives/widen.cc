@@ -19,10 +19,12 @@ Primitive widen_primitive() {
       "widen",
       PrimitiveKind::Mark,
       {loop("LOOP")},
-      "Each trip of LOOP widens to 16 bits, once for all register tiles below, the bytes that their sums of products "
-      "read again and again: words that blocks of channels share, or rows under a window of three columns. Changes "
-      "no value. Only where code for the target multiplies pairs of numbers of 16 bits "
-      "on general-purpose registers; elsewhere nothing is done."};
+      "Each trip of LOOP prepares, once for all register tiles below, the bytes that their sums of "
+      "products read again and again. Words that blocks of channels share, or rows under a window of "
+      "three columns, are widened to 16 bits where code for the target multiplies pairs of such "
+      "numbers on general-purpose registers. Where one instruction adds up the products of two vectors "
+      "of bytes, a channel's map is copied with its borders. Changes no value. On other targets "
+      "nothing is done."};
   primitive.row.mark = kMark;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     set_mark(state, given.loop("LOOP"), kMark);

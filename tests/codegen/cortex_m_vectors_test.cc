@@ -2,6 +2,8 @@
 // tests/runtime/test_cortex_m_boot.py executes such code.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "codegen/llvm/kernel_code.h"
 #include "ir/error.h"
 #include "ir/loop.h"
@@ -83,6 +85,61 @@ TEST(CortexMVectors, TheHottestLoopMultipliesBytes) {
   EXPECT_EQ(count_lines(loop, "\tvmulh.s32"), 2) << loop;
   EXPECT_EQ(count_lines(loop, "\tvstrb.32"), 2) << loop;
   EXPECT_EQ(count_lines(code, "\tsmull"), 0) << code;
+}
+
+// A depthwise convolution of bytes with a border, of one channel per feature.
+std::string depthwise(int64_t channels, int64_t rows, int64_t columns, int64_t taps, int64_t stride) {
+  const int64_t border = taps / 2, high = (rows - 1) / stride + 1, wide = (columns - 1) / stride + 1;
+  const std::string y = text(stride, "*y + r - ", border), x = text(stride, "*x + s - ", border);
+  const std::string result = text("f:", channels, ", y:", high, ", x:", wide);
+  return text("kernel \"depthwise\"\n  input I u8[1, ", channels, ", ", rows, ", ", columns,
+              "]\n  constant K i8[", channels, ", 1, ", taps, ", ", taps, "]\n  constant B i32[1, ", channels,
+              ", 1, 1]\n  output O u8[1, ", channels, ", ", high, ", ", wide, "]\n  local S i32[1, ",
+              channels, ", ", high, ", ", wide, "]\n  start[", result, "]: S[0, f, y, x] = 0\n  macc[",
+              result, ", r:", taps, ", s:", taps, "] where ", y, " >= 0, -", stride, "*y - r + ",
+              rows - 1 + border, " >= 0, ", x, " >= 0, -", stride, "*x - s + ", columns - 1 + border,
+              " >= 0: S[0, f, y, x] += i32(I[0, f, ", y, ", ", x, "]) * i32(K[f, 0, r, s])\n  scale[", result,
+              "]: O[0, f, y, x] = u8(min(max(shr(i32(shr(i64(S[0, f, y, x] + B[0, f, 0, 0]) * "
+              "i64(1518500250:i32), 32)), 4), 0), 255))\n");
+}
+
+bool copies_map(const Schedule& schedule) {
+  const std::vector<std::string>& trace = schedule.trace();
+  return std::any_of(trace.begin(), trace.end(),
+                     [](const std::string& line) { return line.rfind("widen ", 0) == 0; });
+}
+
+// A patch of a channel's map serves two results: one load gathers it, and the products with each of two
+// vectors of weights are added up by one instruction.
+TEST(CortexMVectors, WindowsOfAChannelAreGathered) {
+  const Target target = parse_target(kTarget);
+  for (const int64_t stride : {1, 2}) {
+    const Schedule schedule = scheduled(depthwise(8, 16, 16, 3, stride));
+    EXPECT_TRUE(copies_map(schedule));
+    EXPECT_EQ(difference(parse_kernel(depthwise(8, 16, 16, 3, stride)), schedule, 3, {}, {}, 0), "");
+    const std::string code = kernel_assembly(schedule.finish(), target, "kernel");
+    const std::string loop = hottest_loop(code, "\tvmlav.s8");
+    EXPECT_EQ(count_lines(loop, "\tvmlav"), 4) << loop;
+    EXPECT_EQ(count_lines(loop, "\tvldrb.u8"), 2) << loop;
+    EXPECT_EQ(count_lines(loop, "\tvldrw"), 0) << loop;
+    EXPECT_EQ(count_lines(loop, "\tvqshrunb"), 1) << loop;
+    EXPECT_EQ(count_lines(loop, "\tvstrb.32"), 1) << loop;
+    EXPECT_LE(std::count(loop.begin(), loop.end(), '\n'), 24) << loop;
+  }
+}
+
+// Maps whose sides no tile divides, and windows of more bytes than a vector.
+TEST(CortexMVectors, WindowsOfAnySizeAreGathered) {
+  for (const std::string& each :
+       {depthwise(8, 25, 5, 3, 1), depthwise(4, 12, 12, 3, 1), depthwise(6, 9, 7, 5, 1),
+        depthwise(8, 26, 26, 3, 2), depthwise(4, 20, 40, 3, 1)}) {
+    SCOPED_TRACE(each);
+    const Schedule schedule = scheduled(each);
+    EXPECT_TRUE(copies_map(schedule));
+    EXPECT_EQ(difference(parse_kernel(each), schedule, 3, {}, {}, 0), "");
+    const std::string code = kernel_assembly(schedule.finish(), parse_target(kTarget), "kernel");
+    EXPECT_NE(code.find("vmlav.s8"), std::string::npos);
+  }
 }
 
 constexpr const char* kSums = R"(kernel sums

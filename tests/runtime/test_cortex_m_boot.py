@@ -95,6 +95,61 @@ def test_all_models_of_mlperf_tiny(target, name, tmp_path):
     check_model_of_mlperf_tiny(target, name, tmp_path)
 
 
+# Channels, rows, columns, window, stride, dilation and zero point of depthwise convolutions: rows
+# that share a vector, or take several; results of a tile along rows, along columns, and beyond the
+# map; windows of more bytes than a vector; signed and unsigned elements.
+WINDOWS = [
+    (8, 25, 5, (3, 3), 1, 1, -128),
+    (8, 26, 26, (3, 3), 2, 1, -128),
+    (4, 24, 24, (3, 3), 1, 1, 0),
+    (12, 48, 20, (3, 3), 2, 1, -128),
+    (8, 17, 15, (5, 5), 1, 1, -128),
+    (8, 21, 23, (3, 3), 1, 2, -128),
+    (8, 20, 30, (2, 4), 1, 1, -128),
+]
+
+
+def depthwise(case):
+    """A model of one depthwise convolution of 8-bit integers, whose borders are zeros."""
+    pytest.importorskip("flatbuffers")
+    from ..frontend.tflite_files import Operator, Tensor, file_of
+
+    channels, rows, columns, window, stride, dilation, zero = case
+    random = numpy.random.default_rng(channels * rows + columns)
+    shape = (1, -(-rows // stride), -(-columns // stride), channels)
+    scales = random.uniform(1e-3, 1e-2, channels)
+    weights = random.integers(-127, 128, (1, *window, channels)).astype(numpy.int8)
+    bias = random.integers(-5000, 5000, channels).astype(numpy.int32)
+    tensors = [
+        Tensor("x", (1, rows, columns, channels), numpy.int8, scale=0.05, zero=zero),
+        Tensor("w", data=weights, scale=scales, zero=[0] * channels, axis=3),
+        Tensor("b", data=bias),
+        Tensor("y", shape, numpy.int8, scale=0.1, zero=-128),
+    ]
+    options = {"Padding": 0, "DepthMultiplier": 1, "FusedActivationFunction": 1}
+    options |= {f"Stride{side}": stride for side in "HW"}
+    options |= {f"Dilation{side}Factor": dilation for side in "HW"}
+    table = "DepthwiseConv2DOptions"
+    operator = Operator("DEPTHWISE_CONV_2D", [0, 1, 2], [3], table, **options)
+    return file_of(tensors, [operator], [0], [3])
+
+
+@pytest.mark.parametrize("case", WINDOWS, ids=lambda case: "x".join(map(str, case[:3])))
+def test_depthwise_windows(case, tmp_path):
+    """A channel's map is copied with its borders, and windows of it are products of vectors."""
+    model = depthwise(case)
+    here = tc.compile(model, threads=1, log=False)
+    tc.compile(model, target="cortex-m55", log=False).export(tmp_path / "m.loops", kind="loops")
+    assert "widen for" in (tmp_path / "m.loops").read_text()
+    random = numpy.random.default_rng(5)
+    samples = [
+        random.integers(-128, 128, here.inputs[0].shape).astype(numpy.int8) for _ in range(2)
+    ]
+    _, outputs, _ = booted(tmp_path, "cortex-m55", model, samples, numpy.int8)
+    for sample, found in zip(samples, outputs, strict=True):
+        numpy.testing.assert_array_equal(found, numpy.ravel(here(sample)))
+
+
 def test_a_fault_is_told(tmp_path):
     """Where nothing is, a load faults: the tests above can fail."""
     keyword_network(tmp_path / "keywords.onnx")

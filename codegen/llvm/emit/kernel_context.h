@@ -38,7 +38,8 @@ struct BufferSlot {
   std::vector<Affine> shape;
 };
 
-struct WidenedRows;  // codegen/llvm/emit/prewidened_rows.h
+struct WidenedRows;      // codegen/llvm/emit/prewidened_rows.h
+struct GatheredWindows;  // codegen/llvm/emit/gathered_windows.h
 
 class KernelContext {
  public:
@@ -74,6 +75,8 @@ class KernelContext {
   std::map<const LoopNode*, llvm::Value*> widened;
   // By leaf: the rows of a map that a loop around it widened for its windows.
   std::map<const LoopNode*, std::shared_ptr<const WidenedRows>> widened_rows;
+  // By leaf: the channel's map that a loop around it copied for its windows.
+  std::map<const LoopNode*, std::shared_ptr<const GatheredWindows>> gathered_windows;
 
   // A block of zero bytes of at least this size, that guarded loads read instead.
   llvm::Value* zero_block(int64_t bytes);

@@ -9,6 +9,7 @@
 #include "codegen/llvm/emit/matrix_plan.h"
 #include "codegen/llvm/emit/open_extent_tails.h"
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "codegen/llvm/emit/gathered_windows.h"
 #include "codegen/llvm/emit/prewidened_rows.h"
 #include "codegen/llvm/emit/prewidened_words.h"
 #include "ir/error.h"
@@ -162,6 +163,16 @@ class KernelEmitter {
         context_.widened_rows[&node] = rows;
         // All registers are taken in these tiles: LLVM's code generator would compute addresses in each.
         context_.function->addFnAttr("tc-hoists-invariants");
+      } else if (const auto windows = gathered_windows(context_, node, inner)) {
+        // Leaves of the same statement read the same copy.
+        const auto& all = context_.gathered_windows;
+        const auto same = std::find_if(all.begin(), all.end(), [&](const auto& each) {
+          return each.second->statement == windows->statement;
+        });
+        if (same == all.end()) copy_map(context_, *windows);
+        else windows->read_copy_of(*same->second);
+        context_.gathered_windows[&node] = windows;
+        context_.function->addFnAttr("tc-keeps-constants");
       }
     }
     for (const LoopNodePtr& child : node.children) {
@@ -191,6 +202,7 @@ class KernelEmitter {
       if (node.mark("widen") != nullptr) {
         context_.widened.clear();
         context_.widened_rows.clear();
+        context_.gathered_windows.clear();
       }
       context_.variables.erase(node.variable);
       context_.ranges.erase(node.variable);
@@ -366,7 +378,8 @@ class KernelEmitter {
         conditions.push_back(*worst);
       }
     }
-    if (conditions.empty() || !possible || context_.widened_rows.count(&node) > 0) {
+    if (conditions.empty() || !possible || context_.widened_rows.count(&node) > 0 ||
+        context_.gathered_windows.count(&node) > 0) {
       TileEmitter(context_, node, {}).emit();
       return;
     }

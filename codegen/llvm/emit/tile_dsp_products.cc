@@ -3,6 +3,7 @@
 #include <array>
 
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "codegen/llvm/emit/gathered_windows.h"
 #include "codegen/llvm/emit/prewidened_rows.h"
 #include "codegen/llvm/emit/prewidened_words.h"
 #include "codegen/llvm/units/cortex_m_products.h"
@@ -247,6 +248,17 @@ bool TileEmitter::add_widened_rows() {
     const auto sum = region_.accumulators.find(names[column]);
     if (sum != region_.accumulators.end()) sum->second.value = sums[column];
   }
+  return true;
+}
+
+bool TileEmitter::add_gathered_windows() {
+  const auto found = context_.gathered_windows.find(&leaf_);
+  if (found == context_.gathered_windows.end() || region_position_ != 0) return false;
+  const GatheredWindows& windows = *found->second;
+  if (windows.statement != tile_->statement) return false;
+  TC_CHECK(region_.accumulators.size() == 1, "of leaf '", leaf_.name, "', whose windows are gathered");
+  Accumulator& accumulator = region_.accumulators.begin()->second;
+  accumulator.value = builder_.CreateAdd(accumulator.value, sums_of_windows(context_, windows));
   return true;
 }
 

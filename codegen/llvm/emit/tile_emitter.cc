@@ -140,7 +140,9 @@ void TileEmitter::nest(size_t position, Constraints pending) {
       return;
     }
   }
-  if (position == region_position_ && region_.active && (add_widened_words() || add_widened_rows())) return;
+  if (position == region_position_ && region_.active &&
+      (add_widened_words() || add_widened_rows() || add_gathered_windows()))
+    return;
   if (position == loops.size()) {
     instance(pending);
     return;
@@ -149,7 +151,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
   switch (loop.kind) {
     case TileLoop::Kind::Vector: nest(position + 1, pending); break;
     case TileLoop::Kind::Unroll:
-      if (sum_bytes(position, pending)) break;
+      if (copy_words(position, pending) || sum_bytes(position, pending)) break;
       waits_ = stores_across(position);
       for (int64_t i = 0; i < loop.extent; ++i) {
         values_[loop.name] = Affine(i);

@@ -233,6 +233,8 @@ class TileEmitter {
   bool add_widened_words();
   // The same where it has widened the rows of a map, over which a window slides.
   bool add_widened_rows();
+  bool add_gathered_windows();
+  bool copy_words(size_t position, const Constraints& pending);
   std::vector<llvm::Value*> lanes_of_sum(const std::string& name);
   void set_lanes_of_sum(const std::string& name, const std::vector<llvm::Value*>& lanes);
   // Adds products of two bytes in each of four lanes, of which one operand may be the same in all lanes.
@@ -302,6 +304,7 @@ class TileEmitter {
   Value compute(const ExprPtr& expr, const Guard& guard);
   std::optional<Value> sum_of_multiples(const Expr& sum, const Guard& guard);
   std::optional<Value> upper_product(const Expr& cast, const Guard& guard);
+  std::optional<Value> saturated_byte(const Expr& cast, const Guard& guard);
   Value evaluate_select(const Expr& expr, const Guard& guard);
   Value evaluate_compare(const Expr& expr, const Guard& guard);
   std::optional<Affine> as_affine(const ExprPtr& expr) const;
@@ -333,6 +336,7 @@ class TileEmitter {
   llvm::Value* load_apart(int64_t stride, llvm::Type* type, llvm::Value* from, llvm::Align align);
   void store(const Access& access, DType dtype, const Value& value, const Guard& guard);
   void scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align);
+  bool scatter_bytes(const Address& address, llvm::Value* value, llvm::Value* mask);
   Value from_memory(llvm::Value* value, DType dtype, bool vector);
   bool is_read_only(int buffer) const;
 

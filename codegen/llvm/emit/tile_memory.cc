@@ -396,7 +396,8 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
   // port is free. If it were marked invariant, LLVM would move the load out of loops, and spill the vector
   // where registers do not suffice.
   const Target& target = context_.compiler.target();
-  const bool again = orders_code(target) && value->getType()->isVectorTy();
+  const bool again = orders_code(target) && value->getType()->isVectorTy() &&
+                     !context_.function->hasFnAttribute("tc-keeps-constants");
   if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(value);
       instruction != nullptr && buffer.scope == Scope::Constant && !again && !fills_registers()) {
     instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,
@@ -443,7 +444,36 @@ void TileEmitter::store(const Access& access, DType dtype, const Value& value, c
   scatter(address, stored, guard.mask, align);
 }
 
+// Four bytes at constant distances from an address, on MVE. LLVM would add the address to the distances in a
+// vector, which takes another register.
+bool TileEmitter::scatter_bytes(const Address& address, llvm::Value* value, llvm::Value* mask) {
+  constexpr int kLanes = 4;
+  constexpr unsigned kBits = 8;
+  auto* offsets = llvm::dyn_cast<llvm::Constant>(lane_offsets(address));
+  if (context_.target.arch != Arch::ArmM || context_.target.vector_bits == 0 || lanes_ != kLanes ||
+      address.lane_bytes < 0 || offsets == nullptr || !value->getType()->getScalarType()->isIntegerTy(kBits))
+    return false;
+  llvm::Value* to = pointer(address);
+  llvm::Type* words = widen(builder_.getInt32Ty(), kLanes);
+  std::vector<llvm::Type*> types = {to->getType(), words, words};
+  // Only the low bytes are stored.
+  const auto* narrowed = llvm::dyn_cast<llvm::TruncInst>(value);
+  llvm::Value* bytes = narrowed != nullptr && narrowed->getSrcTy() == words
+                           ? narrowed->getOperand(0)
+                           : builder_.CreateZExt(value, words);
+  std::vector<llvm::Value*> arguments = {to, offsets, bytes, builder_.getInt32(kBits), builder_.getInt32(0)};
+  const char* name = "llvm.arm.mve.vstr.scatter.offset";
+  if (mask != nullptr) {
+    name = "llvm.arm.mve.vstr.scatter.offset.predicated";
+    types.push_back(mask->getType());
+    arguments.push_back(mask);
+  }
+  builder_.CreateIntrinsic(llvm::Function::lookupIntrinsicID(name), types, arguments);
+  return true;
+}
+
 void TileEmitter::scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align) {
+  if (scatter_bytes(address, value, mask)) return;
   const int lanes = lanes_apart(context_.target, lanes_);
   llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), pointer(address),
                                              with_lanes(builder_, lane_offsets(address), lanes));

@@ -194,6 +194,47 @@ std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, c
   return Value{builder_.CreateShuffleVector(even, odd, places), true};
 }
 
+// min(max(x >> s, least), most) of i32, where least and most are the ends of a byte's type, as such bytes: on
+// MVE two instructions that saturate, the first of which also shifts, and no vectors of the ends.
+std::optional<TileEmitter::Value> TileEmitter::saturated_byte(const Expr& cast, const Guard& guard) {
+  constexpr int kLanes = 4, kMostBits = 16;
+  const bool to_byte = cast.dtype == DType::U8 || cast.dtype == DType::I8;
+  if (context_.target.arch != Arch::ArmM || context_.target.vector_bits == 0 || lanes_ != kLanes || !to_byte)
+    return std::nullopt;
+  const bool sign = cast.dtype == DType::I8;
+  const auto operand = [](const Expr& expr, BinaryOp op, int64_t number) -> const Expr* {
+    const bool same = expr.kind == Expr::Kind::Binary && expr.binary == op && expr.dtype == DType::I32 &&
+                      expr.operands[1]->kind == Expr::Kind::Const && expr.operands[1]->integer == number;
+    return same ? expr.operands[0].get() : nullptr;
+  };
+  const Expr* below = operand(*cast.operands[0], BinaryOp::Min, sign ? INT8_MAX : UINT8_MAX);
+  const Expr* inside = below == nullptr ? nullptr : operand(*below, BinaryOp::Max, sign ? INT8_MIN : 0);
+  if (inside == nullptr) return std::nullopt;
+  const bool shifts = inside->kind == Expr::Kind::Binary && inside->binary == BinaryOp::Shr &&
+                      inside->operands[1]->kind == Expr::Kind::Const && inside->operands[1]->integer >= 1 &&
+                      inside->operands[1]->integer <= kMostBits;
+  const Value number = evaluate(shifts ? inside->operands[0] : below->operands[0], guard);
+  if (!number.vector) return std::nullopt;
+  const auto flag = [&](bool value) { return builder_.getInt32(value ? 1 : 0); };
+  llvm::Type *words = number.value->getType(), *halves = widen(builder_.getInt16Ty(), 2 * kLanes),
+             *bytes = widen(builder_.getInt8Ty(), 4 * kLanes);
+  llvm::Value* none = llvm::UndefValue::get(halves);
+  llvm::Value* half =
+      shifts
+          ? builder_.CreateIntrinsic(
+                llvm::Function::lookupIntrinsicID("llvm.arm.mve.vshrn"), {halves, words},
+                {none, number.value, builder_.getInt32(static_cast<uint32_t>(inside->operands[1]->integer)),
+                 flag(true), flag(false), flag(!sign), flag(false), flag(false)})
+          : builder_.CreateIntrinsic(llvm::Function::lookupIntrinsicID("llvm.arm.mve.vqmovn"),
+                                     {halves, words},
+                                     {none, number.value, flag(!sign), flag(false), flag(false)});
+  llvm::Value* byte =
+      builder_.CreateIntrinsic(llvm::Function::lookupIntrinsicID("llvm.arm.mve.vqmovn"), {bytes, halves},
+                               {llvm::UndefValue::get(bytes), half, flag(!sign), flag(!sign), flag(false)});
+  return Value{builder_.CreateTrunc(builder_.CreateBitCast(byte, words), widen(builder_.getInt8Ty(), kLanes)),
+               true};
+}
+
 // a * f + b * g of two words, where f and g are constants in each copy of an unrolled loop: a word times 0
 // is not read at all. On RISC-V LLVM would emit two shifts and a sum, where one instruction multiplies and
 // adds.
@@ -258,6 +299,7 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
     }
     case Expr::Kind::Cast: {
       if (const auto upper = upper_product(expr, guard)) return *upper;
+      if (const auto byte = saturated_byte(expr, guard)) return *byte;
       // A byte that one operator stores and the next one, in the same kernel, reads.
       if (expr.dtype == DType::I32 && keeps_number(*expr.operands[0]))
         return evaluate(expr.operands[0]->operands[0], guard);

@@ -13,6 +13,9 @@ namespace tc {
 namespace {
 
 constexpr int64_t kVectorBytes = 16;
+// Vectors that columns of b take turns in, so that a load need not wait for the products before it. The other
+// vectors are left to the epilogue's constants.
+constexpr int kTurns = 2;
 
 // Writes the instructions of steps: the operands of the piece are the sums, then the addresses of a's groups
 // and of b's, which move on from step to step. An accumulator has four sums, a group of b four vectors.
@@ -21,16 +24,16 @@ class StepsWriter {
   StepsWriter(int columns, const ProductSteps& steps, int sums, bool from_zero)
       : columns_(columns), steps_(steps), sums_(sums), from_zero_(from_zero) {}
 
-  // In the vectors q0 to q3 b's columns, in q4 and what follows a's groups.
+  // In the vectors q0 and q1 b's columns, in q2 and what follows a's groups.
   std::string text() {
     const int a_count = static_cast<int>(steps_.a.size()), b_count = static_cast<int>(steps_.b.size());
     for (size_t step = 0; step < steps_.a_offsets.size(); ++step) {
       for (int b = 0; b < b_count; ++b) {
         for (int column = 0; column < columns_; ++column) {
           const int64_t then = column + 1 < columns_ ? kVectorBytes : after(steps_.b_offsets, step, b);
-          load("vldrw.u32", column, address(a_count + b), then);
+          load("vldrw.u32", column % kTurns, address(a_count + b), then);
           for (int a = 0; a < a_count && b == 0 && column == 0; ++a)
-            load("vldrb.u8", columns_ + a, address(a), after(steps_.a_offsets, step, a));
+            load("vldrb.u8", kTurns + a, address(a), after(steps_.a_offsets, step, a));
           for (const ProductSteps::Product& product : steps_.products) {
             if (product.b == b) multiply(product, column, step);
           }
@@ -63,8 +66,8 @@ class StepsWriter {
 
   void multiply(const ProductSteps::Product& product, int column, size_t step) {
     const char* with = from_zero_ && step == 0 ? "vmlav.s8" : "vmlava.s8";
-    line(tc::text(with, " $", product.accumulator * columns_ + column, ", q", columns_ + product.a, ", q",
-                  column));
+    line(tc::text(with, " $", product.accumulator * columns_ + column, ", q", kTurns + product.a, ", q",
+                  column % kTurns));
   }
 
   const int columns_;
@@ -170,7 +173,7 @@ class DotsOfVectors : public VectorInstructions {
     for (size_t i = 0; i < count; ++i) constraints += "=&^Te,";
     for (size_t i = 0; i < addresses; ++i) constraints += "=&^To,";
     for (size_t i = from_zero ? count : 0; i < count + addresses; ++i) constraints += text(i, ",");
-    for (size_t i = 0; i < columns_ + steps.a.size(); ++i) constraints += text("~{q", i, "},");
+    for (size_t i = 0; i < kTurns + steps.a.size(); ++i) constraints += text("~{q", i, "},");
     constraints += "~{memory}";
     if (!from_zero) inputs = parts;
     inputs.insert(inputs.end(), steps.a.begin(), steps.a.end());
@@ -187,6 +190,7 @@ class DotsOfVectors : public VectorInstructions {
     outcome->setOnlyReadsMemory();
     outcome->setDoesNotThrow();
     outcome->addFnAttr(llvm::Attribute::WillReturn);
+    context_.function->addFnAttr("tc-keeps-constants");
     for (size_t i = 0; i < count; ++i) {
       llvm::Value* part = builder_.CreateExtractValue(outcome, {static_cast<unsigned>(i)});
       llvm::Value*& accumulator = sums[i / columns_];
