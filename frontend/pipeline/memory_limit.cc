@@ -126,10 +126,10 @@ void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_na
   const std::string needed =
       apart ? text(need.working, " bytes to work in")
             : text(need.constants, " bytes for constants and ", need.working, " to work in");
-  fail(
-      ErrorKind::Unsupported, "model '", plan.model, "' needs ", needed, ", but it may use ", limits.memory,
-      " at most", constants, busiest_step(plan), scratch,
-      "; use smaller sizes or fewer threads, or give it more by max_ram (default: half of this machine's memory)");
+  fail(ErrorKind::Unsupported, "model '", plan.model, "' needs ", needed, ", but it may use ", limits.memory,
+       " at most", constants, busiest_step(plan), scratch,
+       "; use smaller sizes or fewer threads, or give it at least ", apart ? need.working : need.total(),
+       " by max_ram (default: half of this machine's memory)");
 }
 
 }  // namespace tc

@@ -36,8 +36,8 @@ struct MemoryLimits {
 bool fits(const Plan& plan, int threads, const MemoryLimits& limits);
 
 // Throws an Unsupported error that names what is too large: the step at which most memory is in use, the
-// tensors in use at that step, and the largest constants. `constant_names` are the names of the plan's
-// constants.
+// tensors in use at that step, and the largest constants. The plan is the one that needs the least memory,
+// which is told as well. `constant_names` are the names of the plan's constants.
 [[noreturn]] void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads,
                                 const MemoryLimits& limits);
 

@@ -6,12 +6,13 @@
 #include <set>
 
 #include "frontend/pipeline/attention.h"
-#include "frontend/pipeline/block_products.h"
+#include "frontend/pipeline/bands.h"
 #include "frontend/pipeline/chosen_rows.h"
 #include "frontend/pipeline/constant_store.h"
 #include "frontend/pipeline/even_weights.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
+#include "frontend/pipeline/memory_saving.h"
 #include "frontend/pipeline/plan_control.h"
 #include "frontend/pipeline/small_constants.h"
 #include "frontend/pipeline/step_order.h"
@@ -29,19 +30,14 @@ namespace {
 
 using Movement = OpTraits::Movement;
 
-// What is given up for less memory; each value includes those above it.
-enum class MemorySaving : uint8_t {
-  None,
-  Order,      // steps in the order in which the fewest bytes are in use at once, not in the model's
-  Constants,  // no algorithm that stores more than the weights
-  Layouts,    // maps have the model's channels alone: the last block is not filled up
-  Code,       // kernels are plain loops
-};
-
 class PlanBuilder final : public ControlSteps {
  public:
-  PlanBuilder(const BuildOptions& options, MemorySaving saving)
-      : options_(options), saving_(saving), attention_(options), schedules_(options, result_) {
+  PlanBuilder(const BuildOptions& options, const SavingLevel& level)
+      : options_(options),
+        saving_(level.saving),
+        level_(level),
+        attention_(options),
+        schedules_(options, result_) {
     result_.plan.target = options.target.name;
     if (options.known_constants) constants_ = *options.known_constants;
   }
@@ -52,8 +48,8 @@ class PlanBuilder final : public ControlSteps {
     plan.symbols = graph.symbols;
     Frame frame;
     frame.graph = &graph;
-    for (ValueId id : graph.inputs) check_memory(graph, id, options_.memory_limit);
-    for (ValueId id : graph.outputs) check_memory(graph, id, options_.memory_limit);
+    for (ValueId id : graph.inputs) check_memory(graph, id, level_.largest);
+    for (ValueId id : graph.outputs) check_memory(graph, id, level_.largest);
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const Value& value = graph[graph.inputs[i]];
       plan.inputs.push_back({value.name, value.dtype, *value.shape, std::nullopt});
@@ -108,7 +104,7 @@ class PlanBuilder final : public ControlSteps {
       Place whole = place_of(frame, alias->second.first);
       return *(frame.places[id] = Place{whole.storage, whole.offset + alias->second.second});
     }
-    check_memory(*frame.graph, id, options_.memory_limit);
+    check_memory(*frame.graph, id, level_.largest);
     return *(place = Place{sizes_.allocate(value.name, stored_bytes(frame, id)), 0});
   }
 
@@ -218,10 +214,20 @@ class PlanBuilder final : public ControlSteps {
     if (top) assign_outputs(frame, groups);
     if (top) alias_changed(frame, groups, kernel_of);
     if (top) store_whole_tables(frame, groups, kernel_of);
+    std::vector<BandedGroups> bands;
+    if (top && level_.arena) bands = bands_of(frame, groups, kernel_of);
     if (top) work_progress() = {"scheduling", 0, static_cast<int64_t>(groups.size())};
-    for (const Group& group : groups) {
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const Group& group = groups[g];
+      const auto chain =
+          std::find_if(bands.begin(), bands.end(), [&](const BandedGroups& each) { return each.first == g; });
       if (top) ++work_progress().done;
       const Node& node = frame.graph->nodes[group.nodes[0]];
+      if (chain != bands.end()) {
+        call_in_bands(frame, *chain, steps);
+        g = chain->last;
+        continue;
+      }
       if (group.kind == Group::Kind::View && view(frame, node)) continue;
       if (group.kind == Group::Kind::Control) {
         control(frame, node, steps);
@@ -229,6 +235,17 @@ class PlanBuilder final : public ControlSteps {
         call(frame, group, steps);
       }
     }
+  }
+
+  // Chains of kernels to run in bands, where all sizes are known while compiling.
+  std::vector<BandedGroups> bands_of(const Frame& frame, const std::vector<Group>& groups,
+                                     const LowersGroup& kernel_of) const {
+    const Graph& graph = *frame.graph;
+    if (!graph.symbols.empty() || !graph.data_symbols.empty() || !graph.relations.empty()) return {};
+    const auto bytes = [&](ValueId id) { return stored_bytes(frame, id).constant(); };
+    const auto row_bytes_of = [&](ValueId id, size_t axis) { return row_bytes(frame, id, axis); };
+    const auto is_free = [&](ValueId id) { return !frame.places[id] && frame.aliases.count(id) == 0; };
+    return choose_bands({graph, groups, kernel_of, bytes, row_bytes_of, is_free}, *level_.arena);
   }
 
   // Whether the node needs no kernel: its elements are where its readers expect them, or copies put them
@@ -461,8 +478,27 @@ class PlanBuilder final : public ControlSteps {
     std::map<std::string, TensorPtr> shrunk;
     if (saving_ >= MemorySaving::Code) shrunk = shrink_constants(graph, part);
     if (shrunk.empty()) read_stored_rows(graph, part);
-    const Kernel& kernel = part.kernel;
-    const auto [values, layout_lines, entry] = scheduled(frame, part);
+    call(frame, {std::move(part), {}}, shrunk, steps);
+  }
+
+  void call_in_bands(Frame& frame, const BandedGroups& bands, PlanSteps& steps) {
+    const Graph& graph = *frame.graph;
+    for (const auto& [id, buffer] : bands.chain.buffers()) {
+      const Dim bytes =
+          stored_bytes(frame, id).constant() / (*graph[id].shape)[buffer.axis].constant() * buffer.rows;
+      frame.places[id] = Place{sizes_.allocate(text("rows of ", graph[id].name), bytes), 0};
+    }
+    for (BandCall& band : bands.chain.steps(bands.kernels)) {
+      std::map<std::string, TensorPtr> shrunk;
+      if (saving_ >= MemorySaving::Code) shrunk = shrink_constants(graph, band.part);
+      call(frame, band, shrunk, steps);
+    }
+  }
+
+  void call(Frame& frame, const BandCall& band, const std::map<std::string, TensorPtr>& shrunk,
+            PlanSteps& steps) {
+    const Kernel& kernel = band.part.kernel;
+    const auto [values, layout_lines, entry] = scheduled(frame, band.part);
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
 
     PlanStep step;
@@ -473,8 +509,13 @@ class PlanBuilder final : public ControlSteps {
       const std::string& original = original_of(final_kernel, buffer.name);
       const auto own = shrunk.find(original);
       const TensorPtr constant = own == shrunk.end() ? nullptr : own->second;
-      step.locations.push_back(
-          storages_.locate(argument_place(frame, {values.at(original), constant}, buffer, final_kernel)));
+      Place place = argument_place(frame, {values.at(original), constant}, buffer, final_kernel);
+      const auto first = band.first_rows.find(original);
+      if (first != band.first_rows.end()) {
+        const auto& [axis, row] = first->second;
+        place.offset = place.offset + Dim(row * row_bytes(frame, values.at(original), axis));
+      }
+      step.locations.push_back(storages_.locate(place));
     });
     pass_parameters(kernel, final_kernel, step);
     reserve_scratch(step);
@@ -525,6 +566,7 @@ class PlanBuilder final : public ControlSteps {
 
   const BuildOptions& options_;
   const MemorySaving saving_;
+  const SavingLevel level_;
   BuiltPlan result_;
   AttentionJoiner attention_;
   KernelSchedules schedules_;
@@ -533,60 +575,10 @@ class PlanBuilder final : public ControlSteps {
   std::set<int> unbounded_outputs_;
 };
 
-// Bytes of the kernels' code by estimate.
-int64_t code_bytes(const Plan& plan, const BuildOptions& options) {
-  int64_t result = 0;
-  if (options.code_estimate) {
-    for (const ScheduledKernel& kernel : plan.kernels) result += options.code_estimate(kernel);
-  }
-  return result;
-}
-
 }  // namespace
 
-BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
-  // Speed is given up only for limits that the user gave, not for the machine's own.
-  const bool given = options.segment_limit > 0 || options.constants_limit > 0;
-  BuildOptions plain = options;
-  plain.tolerance = 0;
-  BuildOptions small = plain;
-  small.target = for_least_code(options.target);
-  small.traces = nullptr;
-  const bool apart = options.constants_limit > 0;
-  std::optional<BuiltPlan> least;
-  int64_t first = 0, fewest = 0;  // bytes
-  for (const MemorySaving saving : {MemorySaving::None, MemorySaving::Order, MemorySaving::Constants,
-                                    MemorySaving::Layouts, MemorySaving::Code}) {
-    if (saving == MemorySaving::Code && !options.code_estimate) break;
-    const BuildOptions& chosen = saving < MemorySaving::Constants ? options
-                                 : saving < MemorySaving::Code    ? plain
-                                                                  : small;
-    Graph own = given ? graph : std::move(graph);
-    use_integer_products(own, chosen.target, chosen.tolerance);
-    BuiltPlan built = PlanBuilder(chosen, saving).run(std::move(own));
-    const std::optional<MemoryNeed> need = memory_need(built.plan, options.threads);
-    // There is no smaller code than plain loops, whose bytes only the compiler decides that gets them.
-    const int64_t code = saving < MemorySaving::Code ? code_bytes(built.plan, options) : 0;
-    const int64_t room = apart ? std::max<int64_t>(1, options.constants_limit - code) : 0;
-    const bool has_room = fits(built.plan, options.threads, {options.memory_limit, room});
-    if (saving == MemorySaving::None) first = need ? need->total() : 0;
-    if (has_room && saving != MemorySaving::None) {
-      const char* how[] = {"", "runs its steps in another order",
-                           "uses no algorithm that stores more than its weights",
-                           "does not fill up blocks of channels", "has plain loops"};
-      built.notes.push_back(text(apart ? "for max_flash and max_ram the model " : "for max_ram the model ",
-                                 how[static_cast<size_t>(saving)], ": it needs ", need->total(),
-                                 " bytes, not ", first));
-    }
-    if (has_room) return built;
-    if (!least || need->total() < fewest) {
-      fewest = need->total();
-      least = std::move(built);
-    }
-    if (!given) break;
-  }
-  refuse_memory(least->plan, least->constant_names, options.threads,
-                {options.memory_limit, options.constants_limit});
+BuiltPlan build_plan_at(Graph graph, const BuildOptions& options, const SavingLevel& level) {
+  return PlanBuilder(options, level).run(std::move(graph));
 }
 
 }  // namespace tc

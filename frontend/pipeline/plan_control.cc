@@ -34,6 +34,16 @@ Dim stride_bytes(const PlanFrame& frame, ValueId id, int64_t axis) {
   return stride;
 }
 
+int64_t row_bytes(const PlanFrame& frame, ValueId id, size_t axis) {
+  const Value& value = (*frame.graph)[id];
+  const auto layout = frame.layouts.find(id);
+  if (layout != frame.layouts.end() && axis < 2) return 0;
+  int64_t bytes = static_cast<int64_t>(size_of(value.dtype));
+  if (layout != frame.layouts.end()) bytes *= layout->second;
+  for (size_t i = axis + 1; i < value.shape->size(); ++i) bytes *= (*value.shape)[i].constant();
+  return bytes;
+}
+
 PlanFrame ControlSteps::enter(PlanFrame& outer, Graph& body, const std::vector<Place>& formal,
                               const Node& node, size_t first_capture) {
   PlanFrame frame;

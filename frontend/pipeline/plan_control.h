@@ -31,6 +31,9 @@ Dim stored_bytes(const PlanFrame& frame, ValueId id);
 bool outermost(const Shape& shape, int64_t axis);
 // The distance in bytes between neighbours along the axis; 0 where a blocked layout cannot be divided there.
 Dim stride_bytes(const PlanFrame& frame, ValueId id, int64_t axis);
+// The same along a dimension of a value whose size is known, also of blocked layouts, whose blocks are not
+// next to each other then; 0 for a dimension of the blocks or before them.
+int64_t row_bytes(const PlanFrame& frame, ValueId id, size_t axis);
 
 class ControlSteps {
  public:

@@ -17,13 +17,6 @@ constexpr size_t kWidth = 48;
 // With more groups the search would take seconds.
 constexpr size_t kMaxGroups = 600;
 
-// The blocks of memory that each group writes and reads; values in the same block count once.
-struct Uses {
-  std::vector<std::vector<int>> makes, reads;  // by group: blocks
-  std::vector<std::vector<int>> waits_for;     // by group: groups
-  std::vector<int64_t> size;                   // by block
-};
-
 class UsesFinder {
  public:
   UsesFinder(const Graph& graph, const std::vector<Group>& groups)
@@ -32,13 +25,14 @@ class UsesFinder {
     for (const Group& group : groups) share_memory(group);
   }
 
-  Uses find(const std::function<int64_t(ValueId)>& bytes) {
+  BlockUses find(const std::function<int64_t(ValueId)>& bytes) {
     std::vector<int> maker(graph_.values.size(), -1);
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (ValueId id : groups_[g].outputs) maker[id] = static_cast<int>(g);
     }
-    Uses uses{std::vector<std::vector<int>>(groups_.size()), std::vector<std::vector<int>>(groups_.size()),
-              std::vector<std::vector<int>>(groups_.size()), std::vector<int64_t>(graph_.values.size(), 0)};
+    BlockUses uses{
+        std::vector<std::vector<int>>(groups_.size()), std::vector<std::vector<int>>(groups_.size()),
+        std::vector<std::vector<int>>(groups_.size()), std::vector<int64_t>(graph_.values.size(), 0)};
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (ValueId id : groups_[g].outputs) {
         uses.makes[g].push_back(block_of(id));
@@ -99,7 +93,7 @@ struct PartialOrder {
   }
 };
 
-void run_group(PartialOrder& order, const Uses& uses, int group) {
+void run_group(PartialOrder& order, const BlockUses& uses, int group) {
   for (int block : uses.makes[group]) {
     if (!order.live[block]) order.bytes += uses.size[block];
     order.live[block] = true;
@@ -116,7 +110,7 @@ void run_group(PartialOrder& order, const Uses& uses, int group) {
   order.groups.push_back(group);
 }
 
-bool is_ready(const PartialOrder& order, const Uses& uses, int group) {
+bool is_ready(const PartialOrder& order, const BlockUses& uses, int group) {
   const auto& before = uses.waits_for[group];
   return !order.done[group] &&
          std::all_of(before.begin(), before.end(), [&](int other) { return order.done[other]; });
@@ -124,7 +118,8 @@ bool is_ready(const PartialOrder& order, const Uses& uses, int group) {
 
 // The best beginnings that are one group longer than these; for the same set of groups only the best one is
 // kept.
-std::vector<PartialOrder> extended(const std::vector<PartialOrder>& orders, const Uses& uses, int groups) {
+std::vector<PartialOrder> extended(const std::vector<PartialOrder>& orders, const BlockUses& uses,
+                                   int groups) {
   std::map<std::vector<bool>, PartialOrder> best;
   for (const PartialOrder& order : orders) {
     for (int group = 0; group < groups; ++group) {
@@ -145,10 +140,15 @@ std::vector<PartialOrder> extended(const std::vector<PartialOrder>& orders, cons
 
 }  // namespace
 
+BlockUses block_uses(const Graph& graph, const std::vector<Group>& groups,
+                     const std::function<int64_t(ValueId)>& bytes) {
+  return UsesFinder(graph, groups).find(bytes);
+}
+
 std::vector<Group> order_for_memory(const Graph& graph, const std::vector<Group>& groups,
                                     const std::function<int64_t(ValueId)>& bytes) {
   if (groups.size() > kMaxGroups) return groups;
-  const Uses uses = UsesFinder(graph, groups).find(bytes);
+  const BlockUses uses = block_uses(graph, groups, bytes);
   const int count = static_cast<int>(groups.size());
   PartialOrder start;
   start.done.assign(groups.size(), false);

@@ -1,9 +1,9 @@
 """Instructions and memory of MLPerf Tiny's networks of 8-bit integers on Arm's microcontrollers.
 
-`python -m tests.bench.microcontrollers [FILE ...] [--target TARGET] [--profile COUNT]`: the files
-are those of $TC_MODELS/mlperf_tiny. Each is exported as kind `bare`, linked with the example's
-start-up code and run once on seeded input by qemu-system-arm, which counts the instructions of the
-run (tests/qemu/address_counts.cc), and the cycles that these take by the core's table of timings
+`python -m tests.bench.microcontrollers [FILE ...] [--target TARGET] [--max-ram SIZE]
+[--profile COUNT]`: the files are those of $TC_MODELS/mlperf_tiny. Each is exported as kind `bare`,
+linked with the example's start-up code and run once on seeded input by qemu-system-arm, which
+counts the instructions of the run (tests/qemu/address_counts.cc), and the cycles that these take by the core's table of timings
 (tests/bench/cortex_m_cycles.py). Beside them, for the Cortex-M4, are the instructions of TensorFlow
 Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of summer 2026, `gcc -O2`),
 counted alike. With --profile, also the addresses that execute most often, with
@@ -84,9 +84,9 @@ def sample_of(port):
     return random.standard_normal(shape).astype(port.dtype)
 
 
-def build(file, target, folder):
+def build(file, target, folder, max_ram=None):
     """The program that runs the network once, the sizes of its parts, and its sample."""
-    module = tc.compile(str(file), target=target, log=False)
+    module = tc.compile(str(file), target=target, max_ram=max_ram, log=False)
     sizes = module.export(folder / "model.o", kind="bare")
     sample = sample_of(module.inputs[0])
     values = ", ".join(map(repr, sample.ravel().tolist()))
@@ -143,6 +143,7 @@ def main(arguments):
     )
     parser.add_argument("files", nargs="*", metavar="FILE", type=Path)
     parser.add_argument("--target", default="cortex-m4", choices=BOARDS)
+    parser.add_argument("--max-ram", metavar="SIZE")
     parser.add_argument("--profile", type=int, default=0, metavar="COUNT")
     given = parser.parse_args(arguments)
     folder = Path(os.environ.get("TC_MODELS", "")) / "mlperf_tiny"
@@ -156,7 +157,7 @@ def main(arguments):
         for file in files:
             work = Path(place) / file.stem
             work.mkdir()
-            program, sizes, sample = build(file, given.target, work)
+            program, sizes, sample = build(file, given.target, work, given.max_ram)
             counts, output = count(program, given.target, work, counting)
             expected = numpy.asarray(tc.compile(str(file), threads=1, log=False)(sample))
             if output != expected.tobytes():

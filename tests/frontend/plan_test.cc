@@ -591,7 +591,7 @@ TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
       build(lines, 4000),
       "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; most is in "
       "use in step 'Softmax': 'a' (4000 bytes), 'b' (4000 bytes), 'intermediate results of Softmax' (1792 bytes); use "
-      "smaller sizes or fewer threads, or give it more by max_ram (default: half of this machine's memory)");
+      "smaller sizes or fewer threads, or give it at least 9856 by max_ram (default: half of this machine's memory)");
   const std::regex of_three(
       "'intermediate results of Softmax' \\(\\d+ bytes\\), and \\d+ bytes for the intermediate results of each of 2 other threads; use smaller sizes");
   EXPECT_TRUE(std::regex_search(build(lines, 4000, 3), of_three));

@@ -1,0 +1,169 @@
+"""Chains of kernels in bands of rows: the same results in less memory (frontend/pipeline/bands.cc).
+
+Weights and inputs are small whole numbers, so that sums in float32 are exact in any order."""
+
+import re
+
+import numpy
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tc
+
+
+class Network:
+    """A network of maps, of which each layer reads the last value or an earlier one."""
+
+    def __init__(self, random, shape):
+        self.random = random
+        self.nodes, self.weights = [], []
+        self.shape, self.value = list(shape), "x"
+        self.first = list(shape)
+        self.earlier = []
+
+    def add(self, kind, inputs, **attributes):
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
+        self.value = name
+        return name
+
+    def constant(self, array):
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(array, name))
+        return name
+
+    def convolution(self, channels, window, stride=1, dilation=1, pads=None, depthwise=False):
+        _, old, height, width = self.shape
+        if pads is None:
+            pads = [int(each) for each in self.random.integers(0, window, 4)]
+        sizes = [
+            (size + pads[axis] + pads[axis + 2] - dilation * (window - 1) - 1) // stride + 1
+            for axis, size in enumerate((height, width))
+        ]
+        if min(sizes) < 4:
+            return
+        groups = old if depthwise else 1
+        channels = old if depthwise else channels
+        weights = self.random.integers(-1, 2, (channels, old // groups, window, window))
+        inputs = [self.value, self.constant(weights.astype(numpy.float32))]
+        self.add(
+            "Conv", inputs, strides=[stride] * 2, dilations=[dilation] * 2, pads=pads, group=groups
+        )
+        self.shape = [1, channels, *sizes]
+        # Keeps the numbers small.
+        self.add(
+            "Clip",
+            [
+                self.value,
+                self.constant(numpy.float32(-4).reshape(())),
+                self.constant(numpy.float32(4).reshape(())),
+            ],
+        )
+
+    def pooling(self, stride):
+        _, channels, height, width = self.shape
+        self.add(
+            "MaxPool", [self.value], kernel_shape=[3, 3], strides=[stride] * 2, pads=[1, 1, 1, 1]
+        )
+        self.shape = [1, channels, (height - 1) // stride + 1, (width - 1) // stride + 1]
+
+    def remember(self):
+        self.earlier.append((self.value, list(self.shape)))
+
+    def add_earlier(self):
+        for value, shape in self.earlier:
+            if shape == self.shape and value != self.value:
+                self.add("Add", [self.value, value])
+                return
+
+    def model(self):
+        graph = helper.make_graph(
+            self.nodes,
+            "drawn",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.first)],
+            [helper.make_tensor_value_info(self.value, TensorProto.FLOAT, None)],
+            self.weights,
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+        ).SerializeToString()
+
+    def sample(self):
+        return self.random.integers(-2, 3, self.first).astype(numpy.float32)
+
+
+def inverted_residuals(random):
+    network = Network(random, [1, 3, 40, 36])
+    network.convolution(8, 3, stride=2, pads=[0, 0, 1, 1])
+    for stride in (1, 1, 2, 1):
+        old = network.shape[1]
+        network.remember()
+        network.convolution(6 * old, 1, pads=[0] * 4)
+        network.convolution(0, 3, stride=stride, pads=[1] * 4, depthwise=True)
+        network.convolution(old, 1, pads=[0] * 4)
+        network.add_earlier()
+    network.convolution(4, 1, pads=[0] * 4)
+    return network
+
+
+def drawn(random):
+    network = Network(
+        random, [1, int(random.integers(1, 6)), *map(int, random.integers(20, 44, 2))]
+    )
+    for _ in range(random.integers(4, 9)):
+        kind = random.choice(["convolution", "pointwise", "depthwise", "pooling", "add"])
+        if kind == "convolution":
+            network.convolution(
+                int(random.integers(2, 14)),
+                int(random.choice([2, 3, 5])),
+                int(random.choice([1, 1, 2, 3])),
+                int(random.choice([1, 1, 2])),
+            )
+        elif kind == "pointwise":
+            network.convolution(int(random.integers(3, 24)), 1, pads=[0] * 4)
+        elif kind == "depthwise":
+            network.convolution(0, 3, int(random.choice([1, 2])), depthwise=True)
+        elif kind == "pooling":
+            network.pooling(int(random.choice([1, 2])))
+        else:
+            network.add_earlier()
+        if random.integers(2):
+            network.remember()
+    network.convolution(3, 1, pads=[0] * 4)
+    return network
+
+
+def smaller_and_smaller(network, **options):
+    """Compiles for less and less memory until the model is refused, and then for the least that the
+    refusal names; compares the results. Returns the least and the usual size of the arena, and how
+    often kernels ran in bands."""
+    data, x = network.model(), network.sample()
+    usual = tc.compile(data, log=False, tolerance=0, **options)
+    expected, banded = usual(x), 0
+    limit, least, refused = usual.memory.peak - 1, usual.memory.arena, False
+    while not refused or limit:
+        try:
+            module = tc.compile(data, log=False, tolerance=0, max_ram=limit, **options)
+        except tc.UnsupportedError as error:
+            assert f"but it may use {limit} at most; " in str(error) and not refused
+            limit, refused = int(re.search(r"or give it at least (\d+) by", str(error))[1]), True
+            continue
+        assert module.memory.peak <= limit
+        numpy.testing.assert_array_equal(module(x), expected)
+        banded += "in bands of rows" in module.explain()
+        least = module.memory.arena
+        limit = 0 if refused else int(0.85 * module.memory.peak)
+    return least, usual.memory.arena, banded
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_inverted_residuals(threads):
+    network = inverted_residuals(numpy.random.default_rng(3))
+    least, usual, banded = smaller_and_smaller(network, threads=threads)
+    assert banded >= 2 and least < 0.4 * usual, (least, usual, banded)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drawn_networks(seed):
+    smaller_and_smaller(drawn(numpy.random.default_rng(seed)), threads=1)
