@@ -28,9 +28,9 @@ struct BandProblem {
 };
 
 // Chains of groups to run in bands, in the order of the groups, such that at most `target` bytes are in use
-// at once; where no chains achieve that, so that the fewest are. Where more bytes are in use at some step, the
-// chain around it with the fewest calls that brings them below the target is taken, else the one with the
-// fewest bytes.
+// at once; where no chains achieve that, so that the fewest are. Where more bytes are in use at some step,
+// the chain around it with the fewest calls that brings them below the target is taken, else the one with
+// the fewest bytes.
 std::vector<BandedGroups> choose_bands(const BandProblem& problem, int64_t target);
 
 }  // namespace tc

@@ -3,8 +3,9 @@
 `python -m tests.bench.microcontrollers [FILE ...] [--target TARGET] [--max-ram SIZE]
 [--profile COUNT]`: the files are those of $TC_MODELS/mlperf_tiny. Each is exported as kind `bare`,
 linked with the example's start-up code and run once on seeded input by qemu-system-arm, which
-counts the instructions of the run (tests/qemu/address_counts.cc), and the cycles that these take by the core's table of timings
-(tests/bench/cortex_m_cycles.py). Beside them, for the Cortex-M4, are the instructions of TensorFlow
+counts the instructions of the run (tests/qemu/address_counts.cc), and the cycles that these take by
+the core's table of timings (tests/bench/cortex_m_cycles.py). `small_mobilenet` in place of a file
+is the network of tests/bench/small_mobilenet.py. Beside them, for the Cortex-M4, are the instructions of TensorFlow
 Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of summer 2026, `gcc -O2`),
 counted alike. With --profile, also the addresses that execute most often, with
 their instructions. Fails where a network's result is not that of tc on this machine.
@@ -18,10 +19,11 @@ import tempfile
 from pathlib import Path
 
 import numpy
-
 import tc
+
+from tests.bench import small_mobilenet
 from tests.bench.cortex_m_cycles import TIMINGS, modelled_cycles
-from tests.runtime.bare_models import run_tool
+from tests.runtime.bare_models import BARE, run_tool
 from tests.runtime.cortex_m import BOARDS, boot, link_for_board
 from tests.support import ROOT, verdict
 
@@ -94,7 +96,16 @@ def build(file, target, folder, max_ram=None):
         f"static const MODEL_INPUT_0_TYPE sample[MODEL_INPUT_0_ELEMENTS] = {{{values}}};\n"
     )
     (folder / "main.c").write_text(PROGRAM)
-    return link_for_board(folder, target, [folder / "main.c"]), sizes, sample
+    # The boards of all cores but the Cortex-M33 and M55 have 4 MB of each memory.
+    script = (BARE / "mps2.ld").read_text()
+    if not BOARDS[target].startswith("mps3"):
+        script = script.replace("LENGTH = 512K", "LENGTH = 4M").replace("256K", "4M")
+    (folder / "board.ld").write_text(script)
+    return (
+        link_for_board(folder, target, [folder / "main.c"], script=folder / "board.ld"),
+        sizes,
+        sample,
+    )
 
 
 def count(program, target, folder, counting):
@@ -157,6 +168,9 @@ def main(arguments):
         for file in files:
             work = Path(place) / file.stem
             work.mkdir()
+            if str(file) == "small_mobilenet":
+                file = work / "small_mobilenet.onnx"
+                file.write_bytes(small_mobilenet.model())
             program, sizes, sample = build(file, given.target, work, given.max_ram)
             counts, output = count(program, given.target, work, counting)
             expected = numpy.asarray(tc.compile(str(file), threads=1, log=False)(sample))

@@ -19,9 +19,9 @@ BOARDS = {
 }
 
 
-def link_for_board(folder, target, sources, *options):
+def link_for_board(folder, target, sources, *options, script=BARE / "mps2.ld"):
     """A program of these sources, the start-up code and model.o of the folder."""
-    return link(folder, target, [BARE / "cortex_m.c", *sources], "-T", BARE / "mps2.ld", *options)
+    return link(folder, target, [BARE / "cortex_m.c", *sources], "-T", script, *options)
 
 
 def boot(program, target, *options):
