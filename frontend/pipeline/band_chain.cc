@@ -193,17 +193,21 @@ std::vector<BandCall> BandChain::steps(const std::vector<KernelPart>& kernels) c
       continue;
     }
     const KernelPart& part = kernels[static_cast<size_t>(event.kernel)];
-    std::map<std::string, int64_t> stored;
+    std::map<std::string, StoredRows> stored;
     for (const auto& [buffer, id] : values_of(part)) {
-      const auto rows = event.rows.find(buffer);
-      if (rows == event.rows.end()) continue;
+      const auto found = event.rows.find(buffer);
+      if (found == event.rows.end()) continue;
+      const BufferRows& rows = found->second;
+      const std::vector<Affine>& shape =
+          part.kernel.buffers[static_cast<size_t>(part.kernel.buffer_index(buffer))].shape;
       const auto own = buffers_.find(id);
-      const auto base = event.bases.find(buffer);
-      const size_t axis = rows->second.axis;
-      const auto whole =
-          part.kernel.buffers[static_cast<size_t>(part.kernel.buffer_index(buffer))].shape[axis];
-      stored[buffer] = own != buffers_.end() ? own->second.rows : whole.constant();
-      call.first_rows[buffer] = {axis, rows->second.begin - (own != buffers_.end() ? base->second : 0)};
+      StoredRows memory = {shape[rows.axis].constant(), 0};
+      if (own != buffers_.end()) memory = {own->second.rows, event.bases.at(buffer)};
+      // The argument begins at its first row, so that the kernels of several bands are equal; but not where
+      // code would take elements behind the memory for those of the buffer.
+      const bool exact = rows.beyond || rows.axis + 1 == shape.size();
+      call.first_rows[buffer] = {rows.axis, exact ? 0 : rows.begin - memory.first};
+      stored[buffer] = {memory.rows, exact ? memory.first : rows.begin};
     }
     call.part = {band_kernel(part.kernel, event.rows, stored), part.arguments};
     result.push_back(std::move(call));

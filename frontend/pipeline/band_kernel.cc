@@ -94,7 +94,8 @@ class RowsFinder {
       if (rows || coefficient < 0) return false;
       const Interval range = range_of(subscript.affine, domain);
       // What is beyond the buffer is padding, which conditions keep from being read.
-      rows = {d, std::max<int64_t>(range.low, 0), std::min(range.high + 1, read.shape[d].constant())};
+      const int64_t all = read.shape[d].constant();
+      rows = BufferRows{d, std::max<int64_t>(range.low, 0), std::min(range.high + 1, all), range.high >= all};
       if (rows->begin >= rows->end) return false;
     }
     if (!rows) return add_whole(read);
@@ -118,6 +119,7 @@ class RowsFinder {
     if (written_.count(name) > 0) return inside;
     known.begin = std::min(known.begin, rows.begin);
     known.end = std::max(known.end, rows.end);
+    known.beyond = known.beyond || rows.beyond;
     return true;
   }
 
@@ -128,7 +130,7 @@ class RowsFinder {
 
 class BandWriter {
  public:
-  BandWriter(const Kernel& kernel, const RowsOfBuffers& rows, const std::map<std::string, int64_t>& stored)
+  BandWriter(const Kernel& kernel, const RowsOfBuffers& rows, const std::map<std::string, StoredRows>& stored)
       : kernel_(kernel), rows_(rows), stored_(stored) {}
 
   Kernel write() const {
@@ -137,10 +139,10 @@ class BandWriter {
     for (Buffer& buffer : result.buffers) {
       const auto found = rows_.find(buffer.name);
       if (found == rows_.end()) continue;
-      const auto& [axis, begin, end] = found->second;
-      const auto stored = stored_.find(buffer.name);
-      buffer.shape[axis] = stored == stored_.end() ? end - begin : stored->second;
-      TC_CHECK(buffer.shape[axis].constant() >= end - begin, "rows of ", buffer.name);
+      const StoredRows memory = memory_of(buffer.name);
+      buffer.shape[found->second.axis] = memory.rows;
+      TC_CHECK(memory.first <= found->second.begin && found->second.end <= memory.first + memory.rows,
+               "rows of ", buffer.name);
     }
     for (const Statement& statement : kernel_.statements) {
       if (auto band = write(statement)) result.statements.push_back(*std::move(band));
@@ -176,16 +178,25 @@ class BandWriter {
   }
 
   Access from_first_row(Access access) const {
-    const auto found = rows_.find(kernel_.buffers[static_cast<size_t>(access.buffer)].name);
+    const std::string& name = kernel_.buffers[static_cast<size_t>(access.buffer)].name;
+    const auto found = rows_.find(name);
     if (found == rows_.end()) return access;
     Affine& row = access.index[found->second.axis].affine;
-    row = row - Affine(found->second.begin);
+    row = row - Affine(memory_of(name).first);
     return access;
+  }
+
+  // Of the kernel's own buffers the rows that it needs.
+  StoredRows memory_of(const std::string& buffer) const {
+    const auto found = stored_.find(buffer);
+    if (found != stored_.end()) return found->second;
+    const BufferRows& rows = rows_.at(buffer);
+    return {rows.end - rows.begin, rows.begin};
   }
 
   const Kernel& kernel_;
   const RowsOfBuffers& rows_;
-  const std::map<std::string, int64_t>& stored_;
+  const std::map<std::string, StoredRows>& stored_;
 };
 
 }  // namespace
@@ -195,7 +206,7 @@ std::optional<RowsOfBuffers> rows_for(const Kernel& kernel, const BufferRows& re
 }
 
 Kernel band_kernel(const Kernel& kernel, const RowsOfBuffers& rows,
-                   const std::map<std::string, int64_t>& stored) {
+                   const std::map<std::string, StoredRows>& stored) {
   return BandWriter(kernel, rows, stored).write();
 }
 

@@ -14,7 +14,13 @@ namespace tc {
 struct BufferRows {
   size_t axis = 0;
   int64_t begin = 0, end = 0;
-  int64_t count() const { return end - begin; }
+  // Some windows reach beyond the buffer's last row. Code may then load what is there and not use it.
+  bool beyond = false;
+};
+
+// The memory of a buffer: how many rows it has, and which row is the first.
+struct StoredRows {
+  int64_t rows = 0, first = 0;
 };
 
 // By the buffer's name: what a kernel reads of its operands, and what it writes, for some rows of its result.
@@ -26,11 +32,10 @@ using RowsOfBuffers = std::map<std::string, BufferRows>;
 // rows, or where it is unknown which rows it reads. All sizes have to be numbers.
 std::optional<RowsOfBuffers> rows_for(const Kernel& kernel, const BufferRows& result);
 
-// The kernel that computes only the rows of the result that `rows`, which rows_for() made, tells. Each
-// argument that has rows begins at its first row; its buffer has as many rows as `stored` tells, of which the
-// kernel uses the first ones. Conditions that hold for all these rows are left out, so that kernels of bands
-// without padding are equal.
+// The kernel that computes only the rows of the result that `rows`, which rows_for() made, tells. `stored` has
+// the memory of each argument that has rows; rows beyond it must not be needed. Conditions that hold for all
+// rows of the band are left out, so that kernels of bands without padding are equal.
 Kernel band_kernel(const Kernel& kernel, const RowsOfBuffers& rows,
-                   const std::map<std::string, int64_t>& stored);
+                   const std::map<std::string, StoredRows>& stored);
 
 }  // namespace tc

@@ -22,6 +22,8 @@ int64_t code_bytes(const Plan& plan, const BuildOptions& options) {
 // Where constants have a memory of their own, this share of the other one is left for the stack and for
 // variables, whose size is known only when the code is compiled; kernels of bytes take 0.1 to 5 KB.
 constexpr int64_t kShareOfStack = 16;
+// How many targets are tried for bands, the last of which is as little memory as possible.
+constexpr int kTargets = 4;
 
 class SavingSearch {
  public:
@@ -69,16 +71,18 @@ class SavingSearch {
     const int64_t room = apart_ ? std::max<int64_t>(1, options_.constants_limit - code) : 0;
     const bool has_room = fits(built.plan, options_.threads, {options_.memory_limit, room});
     if (level.saving == MemorySaving::None) first_ = need ? need->total() : 0;
+    if (need) last_ = *need;
     if (has_room) {
       if (level.saving != MemorySaving::None) note(built, level, need->total());
       return built;
     }
-    last_ = *need;
     // Constants beyond the memory for them count first: nothing in the other memory helps there.
     const std::pair<int64_t, int64_t> bytes = apart_
                                                   ? std::pair{std::max(need->constants, room), need->working}
                                                   : std::pair<int64_t, int64_t>{0, need->total()};
-    if (!least_ || bytes < fewest_) {
+    // A refusal names memory that would do: only of plans that are made whatever the limit is.
+    const bool always_made = !arena || *arena == 0;
+    if (!least_ || (always_made && bytes < fewest_)) {
       fewest_ = bytes;
       least_ = std::move(built);
     }
@@ -90,13 +94,19 @@ class SavingSearch {
     const int64_t limit = options_.memory_limit - (apart_ ? 0 : last_.constants);
     if (last_.working <= limit || limit <= 0) return std::nullopt;  // it is not the values that take too much
     const int64_t wanted = apart_ ? limit - limit / kShareOfStack : limit;
-    if (auto built = attempt(saving, wanted)) return built;
-    // Blocks of different lives leave gaps, and scratch memory is known only now.
-    const int64_t beyond = last_.working - wanted;
-    if (beyond > 0 && beyond < wanted) {
-      if (auto built = attempt(saving, wanted - beyond)) return built;
+    std::optional<BuiltPlan> without_room;  // for the stack
+    // Blocks of different lives leave gaps, scratch memory is known only when kernels are scheduled, and the
+    // choice of chains may have come to its end too early.
+    int64_t target = wanted;
+    for (int tries = 0; tries < kTargets; ++tries) {
+      std::optional<BuiltPlan> built = attempt(saving, target);
+      // Kernels of bands may have constants of their own.
+      const int64_t beyond = apart_ ? last_.working - wanted : last_.total() - options_.memory_limit;
+      if (beyond <= 0) return built;
+      if (built && !without_room) without_room = std::move(built);
+      target = tries == 0 ? std::max(wanted - beyond, wanted / 2) : tries + 2 < kTargets ? wanted / 2 : 0;
     }
-    return attempt(saving, 0);
+    return without_room;
   }
 
   void note(BuiltPlan& built, const SavingLevel& level, int64_t bytes) const {

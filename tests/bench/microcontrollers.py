@@ -34,6 +34,8 @@ PEERS = {
     "vww_96_int8": 24_101_874,
     "ad01_int8": 582_922,
 }
+# Files of ONNX are scaled in fixed point, as those of TensorFlow Lite are in any case.
+QUANTISED = "fast"
 PROGRAM = """
 #include "board.h"
 #include "model.h"
@@ -88,7 +90,7 @@ def sample_of(port):
 
 def build(file, target, folder, max_ram=None):
     """The program that runs the network once, the sizes of its parts, and its sample."""
-    module = tc.compile(str(file), target=target, max_ram=max_ram, log=False)
+    module = tc.compile(str(file), target=target, max_ram=max_ram, quantised=QUANTISED, log=False)
     sizes = module.export(folder / "model.o", kind="bare")
     sample = sample_of(module.inputs[0])
     values = ", ".join(map(repr, sample.ravel().tolist()))
@@ -173,7 +175,9 @@ def main(arguments):
                 file.write_bytes(small_mobilenet.model())
             program, sizes, sample = build(file, given.target, work, given.max_ram)
             counts, output = count(program, given.target, work, counting)
-            expected = numpy.asarray(tc.compile(str(file), threads=1, log=False)(sample))
+            expected = numpy.asarray(
+                tc.compile(str(file), threads=1, quantised=QUANTISED, log=False)(sample)
+            )
             if output != expected.tobytes():
                 wrong.append(file.stem)
             peer = PEERS.get(file.stem) if given.target == "cortex-m4" else None

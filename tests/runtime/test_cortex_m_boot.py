@@ -13,9 +13,9 @@ from .cortex_m import BOARDS, boot, link_for_board
 FLASH, RAM, STACK = 512 << 10, 256 << 10, 16 << 10
 
 
-def booted(folder, target, model, samples, dtype):
+def booted(folder, target, model, samples, dtype, **options):
     """Classes, outputs and sizes of the example on these samples."""
-    tc.compile(model, target=target, log=False).export(folder / "model.o", kind="bare")
+    tc.compile(model, target=target, log=False, **options).export(folder / "model.o", kind="bare")
     write_samples(folder, samples)
     program = link_for_board(folder, target, [BARE / "main.c"])
     code, output = boot(program, target)
@@ -67,7 +67,7 @@ REST = [
 ]
 
 
-def check_model_of_mlperf_tiny(target, name, folder):
+def check_model_of_mlperf_tiny(target, name, folder, **options):
     """Byte by byte what this machine gives, and TensorFlow Lite."""
     pytest.importorskip("tflite")
     path = models_folder() / "mlperf_tiny" / f"{name}.tflite"
@@ -76,17 +76,25 @@ def check_model_of_mlperf_tiny(target, name, folder):
     samples = [
         random.integers(-128, 128, here.inputs[0].shape).astype(numpy.int8) for _ in range(2)
     ]
-    _, outputs, sizes = booted(folder, target, path, samples, numpy.int8)
+    _, outputs, sizes = booted(folder, target, path, samples, numpy.int8, **options)
     print(f"{target}, {name}: arena, weights, stack {sizes}")
     for sample, found in zip(samples, outputs, strict=True):
         numpy.testing.assert_array_equal(found, numpy.ravel(here(sample)))
         if (exact := reference(path, sample)) is not None:
             numpy.testing.assert_array_equal(found, exact)
+    return sizes
 
 
 @pytest.mark.parametrize("target, name", SOME)
 def test_models_of_mlperf_tiny(target, name, tmp_path):
     check_model_of_mlperf_tiny(target, name, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_visual_wake_words_in_bands_of_rows(target, tmp_path):
+    """Without a limit the arena has 64.5 KB."""
+    arena, _, _ = check_model_of_mlperf_tiny(target, "vww_96_int8", tmp_path, max_ram="40KB")
+    assert arena <= 40_000
 
 
 @pytest.mark.full
