@@ -32,9 +32,9 @@ using RowsOfBuffers = std::map<std::string, BufferRows>;
 // rows, or where it is unknown which rows it reads. All sizes have to be numbers.
 std::optional<RowsOfBuffers> rows_for(const Kernel& kernel, const BufferRows& result);
 
-// The kernel that computes only the rows of the result that `rows`, which rows_for() made, tells. `stored` has
-// the memory of each argument that has rows; rows beyond it must not be needed. Conditions that hold for all
-// rows of the band are left out, so that kernels of bands without padding are equal.
+// The kernel that computes only the rows of the result that `rows`, which rows_for() made, tells. `stored`
+// has the memory of each argument that has rows; rows beyond it must not be needed. Conditions that hold for
+// all rows of the band are left out, so that kernels of bands without padding are equal.
 Kernel band_kernel(const Kernel& kernel, const RowsOfBuffers& rows,
                    const std::map<std::string, StoredRows>& stored);
 

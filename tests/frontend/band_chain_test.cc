@@ -126,8 +126,8 @@ TEST(BandChain, KeepsRowsThatTheNextBandReads) {
     if (last.name == "move") moved += count;
     else if (step.part.arguments.back() == lowered.results[0]) rows += count;
     keys.insert(workload_key(step.part.kernel));
-    // Where windows reach beyond the last row, code may load what is behind it: the kernel's buffer has to end
-    // where the memory does.
+    // Where windows reach beyond the last row, code may load what is behind it: the kernel's buffer has to
+    // end where the memory does.
     const Statement* sums = step.part.kernel.find("macc");
     if (sums && sums->constraints.size() > 2) {
       EXPECT_EQ(step.first_rows.at("in0").row, 0);
