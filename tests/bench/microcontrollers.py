@@ -7,8 +7,8 @@ counts the instructions of the run (tests/qemu/address_counts.cc), and the cycle
 the core's table of timings (tests/bench/cortex_m_cycles.py). `small_mobilenet` in place of a file
 is the network of tests/bench/small_mobilenet.py. Beside them, for the Cortex-M4, are the
 instructions of TensorFlow Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of
-summer 2026, `gcc -O2`), counted alike. With --profile, also the addresses that execute most often, with
-their instructions. Fails where a network's result is not that of tc on this machine.
+summer 2026, `gcc -O2`), counted alike. With --profile, also the addresses that execute most often,
+with their instructions. Fails where a network's result is not that of tc on this machine.
 """
 
 import argparse
