@@ -20,8 +20,14 @@ std::map<std::string, ValueId> values_of(const KernelPart& part) {
   return values;
 }
 
-// Copies `count` rows inside a buffer of rows; both arguments are the same value.
-Kernel moving_kernel(const std::string& name, const Buffer& buffer, const RowBuffer& rows, int64_t count) {
+// Rows that move from one place in a buffer to another.
+struct RowMove {
+  int64_t from = 0, to = 0, count = 0;
+};
+
+// Copies rows inside a buffer of rows; both arguments are the same value.
+Kernel moving_kernel(const std::string& name, const Buffer& buffer, const RowBuffer& rows,
+                     const RowMove& move) {
   Kernel kernel;
   kernel.name = name;
   Buffer from = buffer, to = buffer;
@@ -35,12 +41,17 @@ Kernel moving_kernel(const std::string& name, const Buffer& buffer, const RowBuf
   std::vector<Affine> element;
   for (size_t d = 0; d < from.shape.size(); ++d) {
     const std::string iterator = text("i", d);
-    statement.iterators.push_back({iterator, d == rows.axis ? Affine(count) : from.shape[d]});
+    statement.iterators.push_back({iterator, d == rows.axis ? Affine(move.count) : from.shape[d]});
     element.push_back(Affine::variable(iterator));
   }
-  statement.value = load(from.dtype, 0, element);
+  const auto moved_to = [&](int64_t row) {
+    std::vector<Affine> index = element;
+    index[rows.axis] = index[rows.axis] + Affine(row);
+    return index;
+  };
+  statement.value = load(from.dtype, 0, moved_to(move.from));
   statement.write.buffer = 1;
-  for (const Affine& index : element) statement.write.index.push_back({index, nullptr});
+  for (const Affine& index : moved_to(move.to)) statement.write.index.push_back({index, nullptr});
   kernel.buffers = {from, to};
   kernel.statements = {statement};
   return kernel;
@@ -186,9 +197,10 @@ std::vector<BandCall> BandChain::steps(const std::vector<KernelPart>& kernels) c
     BandCall call;
     if (event.kernel < 0) {
       const RowBuffer& rows = buffers_.at(event.moved);
-      call.part = {moving_kernel(labels.at(event.moved), *made.at(event.moved), rows, event.count),
+      call.part = {moving_kernel(labels.at(event.moved), *made.at(event.moved), rows,
+                                 {event.from, event.to, event.count}),
                    {event.moved, event.moved}};
-      call.first_rows = {{"in0", {rows.axis, event.from}}, {"out0", {rows.axis, event.to}}};
+      call.first_rows = {{"in0", {rows.axis, 0}}, {"out0", {rows.axis, 0}}};
       result.push_back(std::move(call));
       continue;
     }
@@ -204,8 +216,10 @@ std::vector<BandCall> BandChain::steps(const std::vector<KernelPart>& kernels) c
       StoredRows memory = {shape[rows.axis].constant(), 0};
       if (own != buffers_.end()) memory = {own->second.rows, event.bases.at(buffer)};
       // The argument begins at its first row, so that the kernels of several bands are equal; but not where
-      // code would take elements behind the memory for those of the buffer.
-      const bool exact = rows.beyond || rows.axis + 1 == shape.size();
+      // code would take elements behind the memory for those of the buffer. A tile that does not divide the
+      // band reads fewer rows behind it than the band has.
+      const bool is_near_end = rows.end + (rows.end - rows.begin) - 1 > memory.first + memory.rows;
+      const bool exact = rows.beyond || is_near_end || rows.axis + 1 == shape.size();
       call.first_rows[buffer] = {rows.axis, exact ? 0 : rows.begin - memory.first};
       stored[buffer] = {memory.rows, exact ? memory.first : rows.begin};
     }

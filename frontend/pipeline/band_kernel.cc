@@ -84,11 +84,14 @@ class RowsFinder {
 
   bool add(const Access& access, const std::string& iterator, const Ranges& domain) {
     const Buffer& read = buffer(access);
+    // Which rows data chooses is not known; what chooses may itself be read by rows.
+    const bool chosen = std::any_of(access.index.begin(), access.index.end(),
+                                    [](const Subscript& each) { return each.dynamic != nullptr; });
+    if (chosen) return false;
     if (read.scope == Scope::Constant) return true;
     std::optional<BufferRows> rows;
     for (size_t d = 0; d < access.index.size(); ++d) {
       const Subscript& subscript = access.index[d];
-      if (subscript.dynamic) return false;
       const int64_t coefficient = subscript.affine.coefficient(iterator);
       if (coefficient == 0) continue;
       if (rows || coefficient < 0) return false;

@@ -161,8 +161,8 @@ class BandChooser {
     }
     std::vector<Candidate> result;
     const Shape& shape = *problem_.graph[results.back()].shape;
-    // Maps have their rows in the third dimension or, with channels last, in the second, matrices in the
-    // first.
+    // Maps have their rows in the third dimension, matrices in the first; the first of these dimensions along
+    // which there is a chain is taken.
     for (const size_t axis : {size_t{2}, size_t{1}, size_t{0}}) {
       if (axis >= shape.size() || !shape[axis].is_constant()) continue;
       const int64_t rows = shape[axis].constant();

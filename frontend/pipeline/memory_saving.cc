@@ -32,6 +32,7 @@ class SavingSearch {
         options_(options),
         plain_(options),
         given_(options.segment_limit > 0 || options.constants_limit > 0),
+        has_open_sizes_(!graph_.symbols.empty() || !graph_.data_symbols.empty() || !graph_.relations.empty()),
         apart_(options.constants_limit > 0) {
     plain_.tolerance = 0;
     small_ = plain_;
@@ -55,9 +56,11 @@ class SavingSearch {
  private:
   // The plan, where it fits.
   std::optional<BuiltPlan> attempt(MemorySaving saving, std::optional<int64_t> arena) {
-    // What is larger than all memory that the user gives may still be computed in bands.
+    // What is larger than all memory that the user gives may still be computed in bands, which exist only of
+    // sizes that are known.
+    const bool may_be_larger = given_ && !has_open_sizes_;
     const int64_t all =
-        given_ ? std::max(options_.memory_limit, machine_memory() / 2) : options_.memory_limit;
+        may_be_larger ? std::max(options_.memory_limit, machine_memory() / 2) : options_.memory_limit;
     const SavingLevel level = {saving, arena, all};
     const BuildOptions& chosen = level.saving < MemorySaving::Constants ? options_
                                  : level.saving < MemorySaving::Code    ? plain_
@@ -77,9 +80,9 @@ class SavingSearch {
       return built;
     }
     // Constants beyond the memory for them count first: nothing in the other memory helps there.
-    const std::pair<int64_t, int64_t> bytes = apart_
-                                                  ? std::pair{std::max(need->constants, room), need->working}
-                                                  : std::pair<int64_t, int64_t>{0, need->total()};
+    const std::pair<int64_t, int64_t> bytes =
+        apart_ ? std::pair{std::max<int64_t>(0, need->constants - room), need->working}
+               : std::pair<int64_t, int64_t>{0, need->total()};
     // A refusal names memory that would do: only of plans that are made whatever the limit is.
     const bool always_made = !arena || *arena == 0;
     if (!least_ || (always_made && bytes < fewest_)) {
@@ -102,7 +105,7 @@ class SavingSearch {
       std::optional<BuiltPlan> built = attempt(saving, target);
       // Kernels of bands may have constants of their own.
       const int64_t beyond = apart_ ? last_.working - wanted : last_.total() - options_.memory_limit;
-      if (beyond <= 0) return built;
+      if (beyond <= 0) return built ? std::move(built) : std::move(without_room);
       if (built && !without_room) without_room = std::move(built);
       target = tries == 0 ? std::max(wanted - beyond, wanted / 2) : tries + 2 < kTargets ? wanted / 2 : 0;
     }
@@ -126,6 +129,7 @@ class SavingSearch {
   const BuildOptions& options_;
   BuildOptions plain_, small_;
   const bool given_;  // by the user; speed is given up only for such limits, not for the machine's own
+  const bool has_open_sizes_;
   const bool apart_;  // constants have a memory of their own
   std::optional<BuiltPlan> least_;
   std::pair<int64_t, int64_t> fewest_;  // bytes

@@ -16,9 +16,9 @@ int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part
 // Results of a tile: the lanes of a vector of their sums.
 constexpr int64_t kResults = 4;
 constexpr int64_t kVectorBytes = 16;
-// Of the channel's map on the stack, its borders included.
-constexpr int64_t kMostBytes = 4096;
-// The distance of elements that one load gathers.
+// Of the channel's map on the stack, its borders included; the emitter adds a vector at either end.
+constexpr int64_t kMaxMapBytes = 4096;
+// The largest distance, in bytes, of elements that one load gathers.
 constexpr int64_t kReach = 255;
 
 }  // namespace
@@ -43,9 +43,16 @@ ChannelWindows find_gathered_windows(const TraceBuilder& builder) {
   const int64_t width = (columns - 1) * window.column_stride + (tap_columns - 1) * window.column_dilation + 1,
                 height = (rows - 1) * window.row_stride + (tap_rows - 1) * window.row_dilation + 1;
   const int64_t pitch = parts_of(width, kVectorBytes) * kVectorBytes;
-  if (pitch * height > kMostBytes) throw NotApplicable{"a map that is too large to be copied"};
+  if (pitch * height > kMaxMapBytes) throw NotApplicable{"a map that is too large to be copied"};
   if ((tap_rows - 1) * window.row_dilation * pitch + (tap_columns - 1) * window.column_dilation > kReach)
     throw NotApplicable{"rows of the window that are too far apart"};
+  if ((tap_rows * tap_columns - 1) * kLanesOfWord > kReach)
+    throw NotApplicable{"weights of a channel that are too far apart"};
+  for (const Access& load : loads_of(facts.sum())) {
+    const Buffer& buffer = facts.buffer(load);
+    const bool fits = facts.packable(load) ? buffer.dtype == DType::I8 : buffer.scope == Scope::Input;
+    if (!fits) throw NotApplicable{"operands other than an input and constants of i8"};
+  }
   const auto tiles = [&](int64_t along, int64_t other) { return parts_of(along, kResults) * other; };
   const bool along_rows =
       tiles(rows, columns) < tiles(columns, rows) && kResults * window.row_stride * pitch <= kReach;

@@ -176,8 +176,8 @@ class BandLoops {
     }
   }
 
-  // Where a product is few instructions, so is the copy of a position of few channels: several share their
-  // addresses.
+  // Where a product is few instructions, so is the copy of a position of few channels, and so are the zeros
+  // around it: several share their addresses.
   void copy_together(const Statement& statement, Loops& loops) {
     constexpr int64_t kWords = 4;  // of a vector
     int64_t together = kWords;
@@ -185,7 +185,9 @@ class BandLoops {
     const std::string row = loops.rows.back();
     for (const Iterator& each : statement.iterators) {
       const std::string name = loop(statement, each.name);
-      if (name == loops.block && each.extent.is_constant()) together = kWords / each.extent.constant();
+      if (name != loops.block) continue;
+      if (!each.extent.is_constant() || each.extent.constant() < 1) return;
+      together = kWords / each.extent.constant();
     }
     for (const Iterator& each : statement.iterators) {
       if (loop(statement, each.name) == row &&

@@ -13,7 +13,7 @@ LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice);
 void write(ReductionKernel& reduction, const IteratorPlan& plan);
 // Makes copies of all loops of the initialisation and of the epilogue.
 void unroll_results(ReductionKernel& reduction);
-// Makes their innermost loops vectors.
+// Makes vectors of the innermost loops of the initialisation and of the epilogue, and copies of the others.
 void vectorize_results(ReductionKernel& reduction);
 // Everything else: vectors of `lanes`. Throws NotApplicable with the reason where a line is refused.
 void write(ReductionKernel& reduction, const LoopPlan& plan, int64_t lanes);

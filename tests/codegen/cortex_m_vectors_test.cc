@@ -103,7 +103,7 @@ std::string depthwise(int64_t channels, int64_t rows, int64_t columns, int64_t t
               "i64(1518500250:i32), 32)), 4), 0), 255))\n");
 }
 
-bool copies_map(const Schedule& schedule) {
+bool has_widen_mark(const Schedule& schedule) {
   const std::vector<std::string>& trace = schedule.trace();
   return std::any_of(trace.begin(), trace.end(),
                      [](const std::string& line) { return line.rfind("widen ", 0) == 0; });
@@ -115,7 +115,7 @@ TEST(CortexMVectors, WindowsOfAChannelAreGathered) {
   const Target target = parse_target(kTarget);
   for (const int64_t stride : {1, 2}) {
     const Schedule schedule = scheduled(depthwise(8, 16, 16, 3, stride));
-    EXPECT_TRUE(copies_map(schedule));
+    EXPECT_TRUE(has_widen_mark(schedule));
     EXPECT_EQ(difference(parse_kernel(depthwise(8, 16, 16, 3, stride)), schedule, 3, {}, {}, 0), "");
     const std::string code = kernel_assembly(schedule.finish(), target, "kernel");
     const std::string loop = hottest_loop(code, "\tvmlav.s8");
@@ -135,7 +135,7 @@ TEST(CortexMVectors, WindowsOfAnySizeAreGathered) {
         depthwise(8, 26, 26, 3, 2), depthwise(4, 20, 40, 3, 1)}) {
     SCOPED_TRACE(each);
     const Schedule schedule = scheduled(each);
-    EXPECT_TRUE(copies_map(schedule));
+    EXPECT_TRUE(has_widen_mark(schedule));
     EXPECT_EQ(difference(parse_kernel(each), schedule, 3, {}, {}, 0), "");
     const std::string code = kernel_assembly(schedule.finish(), parse_target(kTarget), "kernel");
     EXPECT_NE(code.find("vmlav.s8"), std::string::npos);

@@ -14,9 +14,9 @@ namespace tc {
 namespace {
 
 constexpr int64_t kResultsOfLeaf = 4;
-constexpr int64_t kReach = 255;        // bytes from an address to those that one load gathers
-constexpr int64_t kMostOfCopy = 6144;  // bytes
-constexpr uint64_t kCentre = 0x80;     // exclusive or with it subtracts 128
+constexpr int64_t kReach = 255;  // bytes from an address to those that one load gathers
+constexpr int64_t kMaxCopyBytes = 6144;
+constexpr uint64_t kCentre = 0x80;  // exclusive or with it subtracts 128
 
 int64_t rounded_up(int64_t number, int64_t to) { return (number + to - 1) / to * to; }
 
@@ -29,7 +29,8 @@ llvm::Value* gather_bytes(Builder& builder, llvm::Value* from, llvm::Constant* o
       {from, offsets, builder.getInt32(kBits), builder.getInt32(0), builder.getInt32(1)});
 }
 
-// The sum and all products of signed bytes of two vectors.
+// The sum and all products of signed bytes of two vectors, by the instruction of the row for unsigned bytes:
+// kernels store these less 128.
 llvm::Value* add_byte_products(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* a,
                                llvm::Value* b) {
   llvm::Value* none = builder.getInt32(0);
@@ -56,17 +57,45 @@ class WindowsFinder {
   std::shared_ptr<GatheredWindows> find() {
     const bool found =
         has_loops() && has_operands() && has_map() && has_weights() && only_padding_is_left_out();
-    return found ? found_ : nullptr;
+    if (!found) return nullptr;
+    found_->map_bytes = bound_bytes(*found_->pixels, {found_->row_dim, found_->column_dim});
+    found_->weight_bytes = bound_bytes(*found_->weights, {});
+    return found_;
   }
 
  private:
+  // From the start of the buffer to what the load reads where all variables of inner loops are 0, as are the
+  // subscripts in `zero`.
+  Affine bound_bytes(const Expr& load, const std::vector<size_t>& zero) const {
+    Affine bytes;
+    for (size_t d = 0; d < load.access.index.size(); ++d) {
+      if (std::find(zero.begin(), zero.end(), d) != zero.end()) continue;
+      const Affine index = subscript(load, d);
+      Affine bound(index.constant());
+      for (const auto& [name, coefficient] : index.terms()) {
+        if (context_.variables.count(name) > 0) bound = bound + Affine::variable(name, coefficient);
+      }
+      bytes = bytes + bound * slot_of(load).stride[d];
+    }
+    return bytes;
+  }
+
   bool has_loops() const {
-    return sums_are_scalars(context_.target.matrix) && loops_.size() == 3 &&
-           loops_[2].kind == TileLoop::Kind::Vector && loops_[2].extent == kResultsOfLeaf &&
+    return sums_are_scalars(context_.target.matrix) && context_.target.matrix.format(DType::U8) != nullptr &&
+           loops_.size() == 3 && !writes_along(loops_[0]) && !writes_along(loops_[1]) &&
+           writes_along(loops_[2]) && loops_[2].kind == TileLoop::Kind::Vector &&
+           loops_[2].extent == kResultsOfLeaf &&
            std::all_of(loops_.begin(), loops_.end() - 1, [](const TileLoop& loop) {
              return loop.extent > 0 && loop.sum_block == 0 &&
                     (loop.kind == TileLoop::Kind::Serial || loop.kind == TileLoop::Kind::Unroll);
            });
+  }
+
+  bool writes_along(const TileLoop& loop) const {
+    return std::any_of(statement_.write.index.begin(), statement_.write.index.end(),
+                       [&](const Subscript& each) {
+                         return each.affine.substitute(tile_.iterators).coefficient(loop.name) != 0;
+                       });
   }
 
   static const Expr* byte_load(const Expr& expr) {
@@ -113,6 +142,13 @@ class WindowsFinder {
       return context_.variables.count(term.first) > 0 && inner_.count(term.first) == 0;
     });
   }
+  // Whether the copy reads only elements that exist, whatever conditions the leaf has.
+  bool is_inside(const Expr& load, size_t d) const {
+    Ranges ranges = context_.ranges;
+    for (const auto& [name, range] : inner_) ranges[name] = range;
+    const Interval range = range_of(subscript(load, d), ranges);
+    return range.low >= 0 && range.high < slot_of(load).shape[d].constant();
+  }
   bool is_inner(const Affine& affine) const {
     return std::all_of(affine.terms().begin(), affine.terms().end(),
                        [&](const auto& term) { return inner_.count(term.first) > 0; });
@@ -129,7 +165,10 @@ class WindowsFinder {
     const Expr& pixels = *found_->pixels;
     std::vector<size_t> dims;
     for (size_t d = 0; d < pixels.access.index.size(); ++d) {
-      if (is_bound(subscript(pixels, d))) continue;
+      if (is_bound(subscript(pixels, d))) {
+        if (!is_inside(pixels, d)) return false;
+        continue;
+      }
       if (!is_inner(subscript(pixels, d))) return false;
       dims.push_back(d);
     }
@@ -162,7 +201,7 @@ class WindowsFinder {
                         (kResultsOfLeaf - 1) * at.coefficient(loops_[2].name);
     found_->bytes = rounded_up(end, kBytesOfPatch) + kBytesOfPatch;
     const Interval range = range_of(at, inner_);
-    return range.low >= 0 && range.high < found_->bytes && found_->bytes <= kMostOfCopy && has_patch(at);
+    return range.low >= 0 && range.high < found_->bytes && found_->bytes <= kMaxCopyBytes && has_patch(at);
   }
   // Of several rows of the map that are loaded together.
   int64_t reach_of_rows() const {
@@ -205,8 +244,10 @@ class WindowsFinder {
 
   bool has_weights() {
     Affine bytes;
-    for (size_t d = 0; d < found_->weights->access.index.size(); ++d)
+    for (size_t d = 0; d < found_->weights->access.index.size(); ++d) {
+      if (!is_inside(*found_->weights, d)) return false;
       bytes = bytes + subscript(*found_->weights, d) * slot_of(*found_->weights).stride[d];
+    }
     const int64_t first = bytes.coefficient(loops_[0].name), second = bytes.coefficient(loops_[1].name);
     const int64_t reach = (loops_[0].extent - 1) * first + (loops_[1].extent - 1) * second;
     if (first < 0 || second < 0 || reach > kReach || bytes.coefficient(loops_[2].name) != 0) return false;
@@ -262,7 +303,7 @@ class MapCopier {
     const int64_t below = above + windows_.rows * windows_.pitch;
     fill(0, above);
     const BufferSlot& slot = slot_of(*windows_.pixels);
-    llvm::Value* from = moved(address(*windows_.pixels, {windows_.row_dim, windows_.column_dim}),
+    llvm::Value* from = moved(address(*windows_.pixels, windows_.map_bytes),
                               windows_.first_row * slot.stride[windows_.row_dim]);
     if (windows_.pitch <= kBytesOfPatch) copy_rows_together(from, moved(start, above));
     else copy_rows(from, moved(start, above));
@@ -281,18 +322,7 @@ class MapCopier {
     return bytes == 0 ? from
                       : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), from, static_cast<uint64_t>(bytes));
   }
-  // Of what the load reads where all variables of inner loops are 0, as are the subscripts in `zero`.
-  llvm::Value* address(const Expr& load, const std::vector<size_t>& zero) {
-    Affine bytes;
-    for (size_t d = 0; d < load.access.index.size(); ++d) {
-      if (std::find(zero.begin(), zero.end(), d) != zero.end()) continue;
-      const Affine index = load.access.index[d].affine.substitute(windows_.tile->iterators);
-      Affine bound(index.constant());
-      for (const auto& [name, coefficient] : index.terms()) {
-        if (context_.variables.count(name) > 0) bound = bound + Affine::variable(name, coefficient);
-      }
-      bytes = bytes + bound * slot_of(load).stride[d];
-    }
+  llvm::Value* address(const Expr& load, const Affine& bytes) {
     return builder_.CreatePtrAdd(slot_of(load).pointer, context_.value_of(bytes));
   }
 
@@ -385,7 +415,7 @@ class MapCopier {
   }
 
   void load_weights() {
-    llvm::Value* from = address(*windows_.weights, {});
+    llvm::Value* from = address(*windows_.weights, windows_.weight_bytes);
     for (int64_t i = 0; i < windows_.results; ++i) {
       std::vector<llvm::Value*>& factors = windows_.factors.emplace_back();
       for (const std::vector<int64_t>& part : windows_.patch) {

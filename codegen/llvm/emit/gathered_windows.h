@@ -34,11 +34,20 @@ struct GatheredWindows {
   int64_t results = 1;
   std::vector<std::vector<int64_t>> patch;
 
+  // From the start of the pixels' and of the weights' buffer to the map and to the first weight.
+  Affine map_bytes, weight_bytes;
+
   llvm::Value* start = nullptr;
   // For each result of a patch and vector of it; null where all weights would be zeros.
   std::vector<std::vector<llvm::Value*>> factors;
   llvm::Value* excess = nullptr;  // of the sums: each element is stored less 128; null where it is not
 
+  // Whether both read the same copy of the same map, and multiply it by the same weights.
+  bool shares_copy_with(const GatheredWindows& other) const {
+    return statement == other.statement && map_bytes == other.map_bytes &&
+           weight_bytes == other.weight_bytes && pitch == other.pitch && bytes == other.bytes &&
+           results == other.results && patch == other.patch;
+  }
   void read_copy_of(const GatheredWindows& other) {
     start = other.start;
     factors = other.factors;

@@ -9,6 +9,24 @@
 #include "ir/target/register_groups.h"
 
 namespace tc {
+namespace {
+
+// A buffer of this size is a few vectors.
+constexpr int64_t kBytesOfSums = 64;
+
+// Whether the buffer may hold the sums of one register tile of a unit that adds up in general-purpose
+// registers: it becomes a variable of the function, which LLVM keeps in registers.
+bool is_small_buffer_of_sums(const Target& target, const Buffer& buffer) {
+  if (!sums_are_scalars(target.matrix) || buffer.dtype != DType::I32) return false;
+  int64_t bytes = size_of(buffer.dtype);
+  for (const Affine& extent : buffer.shape) {
+    if (!extent.is_constant() || extent.constant() > kBytesOfSums) return false;
+    bytes *= extent.constant();
+  }
+  return bytes <= kBytesOfSums;
+}
+
+}  // namespace
 
 llvm::Type* value_type(llvm::LLVMContext& context, DType dtype) {
   switch (dtype) {
@@ -78,20 +96,6 @@ void KernelContext::find_strides(const Buffer& buffer, BufferSlot& slot) {
 // void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, i32 thread, i32 threads); binds
 // parameters, pointers and strides in the entry block. A kernel with loops that alternate takes one more
 // number after its parameters: that of its run. Where it is odd, these loops go backwards.
-constexpr int64_t kBytesOfSums = 64;
-
-// Whether the buffer holds the sums of one register tile of a unit that adds up in general-purpose registers:
-// a variable of the function, which LLVM keeps in registers.
-static bool is_sums_of_tile(const Target& target, const Buffer& buffer) {
-  if (!sums_are_scalars(target.matrix) || buffer.dtype != DType::I32) return false;
-  int64_t bytes = size_of(buffer.dtype);
-  for (const Affine& extent : buffer.shape) {
-    if (!extent.is_constant() || extent.constant() > kBytesOfSums) return false;
-    bytes *= extent.constant();
-  }
-  return bytes <= kBytesOfSums;
-}
-
 void KernelContext::declare_function() {
   llvm::LLVMContext& context = compiler.context();
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
@@ -149,7 +153,7 @@ void KernelContext::declare_function() {
       slot.pointer = next;
       next =
           builder.CreateInBoundsGEP(builder.getInt8Ty(), next, rounded_bytes(buffer), buffer.name + ".end");
-    } else if (buffer.scope == Scope::Stack && is_sums_of_tile(target, buffer)) {
+    } else if (buffer.scope == Scope::Stack && is_small_buffer_of_sums(target, buffer)) {
       llvm::AllocaInst* sums =
           builder.CreateAlloca(llvm::ArrayType::get(builder.getInt8Ty(), kBytesOfSums), nullptr, buffer.name);
       sums->setAlignment(llvm::Align(16));

@@ -164,10 +164,10 @@ class KernelEmitter {
         // All registers are taken in these tiles: LLVM's code generator would compute addresses in each.
         context_.function->addFnAttr("tc-hoists-invariants");
       } else if (const auto windows = gathered_windows(context_, node, inner)) {
-        // Leaves of the same statement read the same copy.
+        // The leaves of parts of a loop read the same copy.
         const auto& all = context_.gathered_windows;
         const auto same = std::find_if(all.begin(), all.end(), [&](const auto& each) {
-          return each.second->statement == windows->statement;
+          return each.second->shares_copy_with(*windows);
         });
         if (same == all.end()) copy_map(context_, *windows);
         else windows->read_copy_of(*same->second);

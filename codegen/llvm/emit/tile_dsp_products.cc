@@ -255,8 +255,7 @@ bool TileEmitter::add_gathered_windows() {
   const auto found = context_.gathered_windows.find(&leaf_);
   if (found == context_.gathered_windows.end() || region_position_ != 0) return false;
   const GatheredWindows& windows = *found->second;
-  if (windows.statement != tile_->statement) return false;
-  TC_CHECK(region_.accumulators.size() == 1, "of leaf '", leaf_.name, "', whose windows are gathered");
+  if (windows.statement != tile_->statement || region_.accumulators.size() != 1) return false;
   Accumulator& accumulator = region_.accumulators.begin()->second;
   accumulator.value = builder_.CreateAdd(accumulator.value, sums_of_windows(context_, windows));
   return true;

@@ -449,10 +449,12 @@ void TileEmitter::store(const Access& access, DType dtype, const Value& value, c
 bool TileEmitter::scatter_bytes(const Address& address, llvm::Value* value, llvm::Value* mask) {
   constexpr int kLanes = 4;
   constexpr unsigned kBits = 8;
-  auto* offsets = llvm::dyn_cast<llvm::Constant>(lane_offsets(address));
   if (context_.target.arch != Arch::ArmM || context_.target.vector_bits == 0 || lanes_ != kLanes ||
-      address.lane_bytes < 0 || offsets == nullptr || !value->getType()->getScalarType()->isIntegerTy(kBits))
+      address.lane_bytes < 0 || address.dynamic_lanes != nullptr || !address.symbolic_lane.empty() ||
+      !value->getType()->getScalarType()->isIntegerTy(kBits))
     return false;
+  auto* offsets = llvm::dyn_cast<llvm::Constant>(lane_offsets(address));
+  if (offsets == nullptr) return false;
   llvm::Value* to = pointer(address);
   llvm::Type* words = widen(builder_.getInt32Ty(), kLanes);
   std::vector<llvm::Type*> types = {to->getType(), words, words};

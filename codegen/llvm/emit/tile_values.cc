@@ -197,7 +197,7 @@ std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, c
 // min(max(x >> s, least), most) of i32, where least and most are the ends of a byte's type, as such bytes: on
 // MVE two instructions that saturate, the first of which also shifts, and no vectors of the ends.
 std::optional<TileEmitter::Value> TileEmitter::saturated_byte(const Expr& cast, const Guard& guard) {
-  constexpr int kLanes = 4, kMostBits = 16;
+  constexpr int kLanes = 4, kMaxShift = 16;
   const bool to_byte = cast.dtype == DType::U8 || cast.dtype == DType::I8;
   if (context_.target.arch != Arch::ArmM || context_.target.vector_bits == 0 || lanes_ != kLanes || !to_byte)
     return std::nullopt;
@@ -212,7 +212,7 @@ std::optional<TileEmitter::Value> TileEmitter::saturated_byte(const Expr& cast, 
   if (inside == nullptr) return std::nullopt;
   const bool shifts = inside->kind == Expr::Kind::Binary && inside->binary == BinaryOp::Shr &&
                       inside->operands[1]->kind == Expr::Kind::Const && inside->operands[1]->integer >= 1 &&
-                      inside->operands[1]->integer <= kMostBits;
+                      inside->operands[1]->integer <= kMaxShift;
   const Value number = evaluate(shifts ? inside->operands[0] : below->operands[0], guard);
   if (!number.vector) return std::nullopt;
   const auto flag = [&](bool value) { return builder_.getInt32(value ? 1 : 0); };

@@ -13,18 +13,19 @@ constexpr unsigned kBits = 32;
 
 using Offsets = std::array<int64_t, kWords>;  // of the words, from the first one
 
+bool is_byte(DType type) { return type == DType::I8 || type == DType::U8; }
+
 // The load whose bytes are copied, and what they are combined with by an exclusive or; null for others.
 const Expr* copied_load(const Expr& value, int64_t& combined) {
   const Expr* expr = &value;
   combined = 0;
-  if (expr->kind == Expr::Kind::Cast && size_of(expr->dtype) == 1) expr = expr->operands[0].get();
+  if (expr->kind == Expr::Kind::Cast && is_byte(expr->dtype)) expr = expr->operands[0].get();
   if (expr->kind == Expr::Kind::Binary && expr->binary == BinaryOp::Xor &&
       expr->operands[1]->kind == Expr::Kind::Const) {
     combined = expr->operands[1]->integer;
     expr = expr->operands[0].get();
   }
-  const bool byte = expr->kind == Expr::Kind::Load && (expr->dtype == DType::I8 || expr->dtype == DType::U8);
-  return byte && size_of(value.dtype) == 1 ? expr : nullptr;
+  return expr->kind == Expr::Kind::Load && is_byte(expr->dtype) && is_byte(value.dtype) ? expr : nullptr;
 }
 
 bool are_adjacent(const Offsets& offsets) {
@@ -79,7 +80,9 @@ bool TileEmitter::copy_words(size_t position, const Constraints& pending) {
   const Buffer& read = kernel_.buffers[static_cast<size_t>(source->access.buffer)];
   const Buffer& written = kernel_.buffers[static_cast<size_t>(statement_->write.buffer)];
   const auto in_words = [](const Buffer& buffer) { return !buffer.logical.empty() || !is_argument(buffer); };
-  if (count % static_cast<int64_t>(kWords) != 0 || !in_words(read) || !in_words(written) ||
+  // Four words are loaded before the first is stored.
+  const bool apart = source->access.buffer != statement_->write.buffer && is_byte(written.dtype);
+  if (!apart || count % static_cast<int64_t>(kWords) != 0 || !in_words(read) || !in_words(written) ||
       read.scope == Scope::Register || written.scope == Scope::Register)
     return false;
   const auto saved = values_;
