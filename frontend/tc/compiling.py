@@ -1,6 +1,7 @@
 """Compiling models: the calls that make a module, or say what prevents it."""
 
 import os
+import re
 
 from .accelerator import IN_TARGET
 from . import archives
@@ -17,6 +18,7 @@ from .progress import Progress
 from .sources import described, refuse_examples, source_of
 
 _MAX_SHOWN = 20  # nodes that an error lists
+_OWN_NAME = re.compile(r"model '([^']+)' ")
 
 
 def compile(
@@ -225,12 +227,12 @@ def _compiled(model, options, threads, specialise=0, make=Module):
 
             return _of_file(StringModule(source_of(model), options, threads, _compiled), model)
         if not error.inputs:
-            raise _with_all(error, source_of(model), options()) from None
+            raise _named(_with_all(error, source_of(model), options()), model, name) from None
         from .versions import VersionedModule
 
         return _of_file(VersionedModule(source_of(model), options, error.inputs, threads), model)
     except Error as error:
-        raise _named(error, model) from None
+        raise _named(error, model, name) from None
     module.name = name
     module.take_defaults(compiled.defaults)
     module.compile_kinds_by(_compiler_of_kinds(model, options, compiled))
@@ -272,9 +274,15 @@ def _of_file(module, model):
     return module
 
 
-def _named(error, model):
-    """The error, with the name of the model's file in it where the model is one."""
-    if "model '" not in str(error) or not isinstance(model, (str, os.PathLike)):
+def _named(error, model, name):
+    """The error, with the name of the model's file in it where the model is one. `name` is that of
+    a source, which is consumed by now: the compiler's own sentences begin with the graph's name."""
+    if "model '" not in str(error):
+        return error
+    begin = _OWN_NAME.match(str(error))
+    if isinstance(model, compiler.Source) and name and begin:
+        return renamed(error, begin[1], name)
+    if not isinstance(model, (str, os.PathLike)):
         return error
     try:
         own = compiler.signature(source_of(model), options_of())[0]
