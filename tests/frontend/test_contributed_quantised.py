@@ -47,6 +47,27 @@ def model_of(operator, inputs, constants, outputs=1, **attributes):
     ).SerializeToString()
 
 
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("rows", [1, 16])
+def test_weights_of_each_vector_are_a_stream(target, rows):
+    """The number of a vector is the outermost dimension of packed weights, also where the tiles of
+    several rows take one vector at a time: both kinds of kernels read the same form."""
+    random = numpy.random.default_rng(3)
+    columns, depth = 256, 64
+    inputs = [
+        ("x", random.standard_normal((rows, depth)).astype(numpy.float32)),
+        ("w", random.integers(0, 256, (columns, depth // 32, 16)).astype(numpy.uint8)),
+        ("scales", random.uniform(0.01, 0.02, columns * depth // 32).astype(numpy.float32)),
+    ]
+    model = model_of(
+        "MatMulNBits", inputs, ["w", "scales"], K=depth, N=columns, bits=4, block_size=32
+    )
+    kernels = tc.compile(model, target=target, threads=1, tolerance=0.12, log=False).kernels
+    packed = [line for each in kernels for line in each["trace"] if line.startswith("pack ")]
+    assert len(packed) >= 2
+    assert all(line.split(" : ")[1].startswith("n_j n_o ") for line in packed), packed
+
+
 def compare(
     operator, inputs, constants, outputs=1, tolerance=1e-5, most_beside=MAX_BESIDE, **attributes
 ):
