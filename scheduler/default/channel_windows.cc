@@ -129,22 +129,28 @@ ChannelWindows find_channel_windows(const TraceBuilder& builder) {
   return plan;
 }
 
-TraceBuilder schedule_channel_windows(const TraceBuilder& start, const ChannelWindows& plan) {
-  ReductionKernel reduction = prepare_reduction(start);
-  TraceBuilder& builder = reduction.builder;
+LaneLayout lay_out_channels(ReductionKernel& reduction, const ChannelWindows& plan) {
   Choice choice;
   choice.vector = plan.channel;
   choice.columns = plan.column;
-  choice.lanes = kLanes;
-  const LaneLayout layout = lay_out_lanes(reduction, choice);
+  choice.lanes = kLanesOfWord;
+  LaneLayout layout = lay_out_lanes(reduction, choice);
+  const ReductionFacts facts(reduction);
+  for (const Access& load : loads_of(facts.sum())) {
+    if (!facts.packable(load)) continue;
+    reduction.builder.apply("pack ", facts.buffer(load).name, " : ", plan.block, " ", plan.tap_row, " ",
+                            plan.tap_column, " ", layout.lane);
+  }
+  return layout;
+}
+
+TraceBuilder schedule_channel_windows(const TraceBuilder& start, const ChannelWindows& plan) {
+  ReductionKernel reduction = prepare_reduction(start);
+  TraceBuilder& builder = reduction.builder;
+  const LaneLayout layout = lay_out_channels(reduction, plan);
   const ReductionFacts facts(reduction);
   const auto loop = [&](const std::string& iterator) { return reduction.sum + "_" + iterator; };
   const int64_t columns = facts.extent(plan.column, 0);
-  for (const Access& load : loads_of(facts.sum())) {
-    if (!facts.packable(load)) continue;
-    builder.apply("pack ", facts.buffer(load).name, " : ", plan.block, " ", plan.tap_row, " ",
-                  plan.tap_column, " ", layout.lane);
-  }
   std::string bands, rows = loop(plan.row), copies = loop(plan.column);
   std::vector<std::string> order;
   if (!plan.block.empty()) order.push_back(bands = loop(plan.block));

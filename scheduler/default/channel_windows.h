@@ -6,6 +6,7 @@
 
 #include "scheduler/default/builder.h"
 #include "scheduler/default/facts.h"
+#include "scheduler/default/write.h"
 
 namespace tc {
 
@@ -32,6 +33,10 @@ struct MapWindow {
 
 // Finds the iterators and the window; throws NotApplicable where there is no such window.
 MapWindow find_map_window(const ReductionFacts& facts, ChannelWindows& plan);
+
+// Lays out the channels in blocks of a word, and packs the weights tap by tap with a word of channels
+// innermost.
+LaneLayout lay_out_channels(ReductionKernel& reduction, const ChannelWindows& plan);
 
 // Throws NotApplicable where the kernel is not of this kind.
 ChannelWindows find_channel_windows(const TraceBuilder& builder);

@@ -68,18 +68,9 @@ ChannelWindows find_gathered_windows(const TraceBuilder& builder) {
 TraceBuilder schedule_gathered_windows(const TraceBuilder& start, const ChannelWindows& plan) {
   ReductionKernel reduction = prepare_reduction(start);
   TraceBuilder& builder = reduction.builder;
-  Choice choice;
-  choice.vector = plan.channel;
-  choice.columns = plan.column;
-  choice.lanes = kLanesOfWord;
-  const LaneLayout layout = lay_out_lanes(reduction, choice);
+  const LaneLayout layout = lay_out_channels(reduction, plan);
   const ReductionFacts facts(reduction);
   const auto loop = [&](const std::string& iterator) { return reduction.sum + "_" + iterator; };
-  for (const Access& load : loads_of(facts.sum())) {
-    if (!facts.packable(load)) continue;
-    builder.apply("pack ", facts.buffer(load).name, " : ", plan.block, " ", plan.tap_row, " ",
-                  plan.tap_column, " ", layout.lane);
-  }
   const std::string lanes = loop(plan.lanes), tiles = lanes + "_o", inner = lanes + "_i",
                     other = loop(plan.lanes == plan.row ? plan.column : plan.row);
   builder.apply("split ", lanes, " ", kResults, " as ", tiles, " ", inner);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "codegen/llvm/emit/window_operands.h"
 #include "codegen/llvm/role_metadata.h"
 #include "codegen/llvm/units/matrix_unit.h"
 #include "ir/access.h"
@@ -41,45 +42,24 @@ llvm::Value* add_byte_products(Builder& builder, const Target& target, llvm::Val
 }
 
 // Finds the parts of such a sum one after the other; `find` returns null at the first that is missing.
-class WindowsFinder {
+class WindowsFinder : WindowOperands {
  public:
   WindowsFinder(const KernelContext& context, const TileStatement& tile, const Ranges& inner)
-      : context_(context),
-        tile_(tile),
-        loops_(tile.loops),
-        statement_(context.kernel.statements[static_cast<size_t>(tile.statement)]),
-        inner_(inner) {
+      : WindowOperands(context, tile, inner) {
     found_->statement = tile.statement;
     found_->tile = &tile;
-    for (const TileLoop& loop : loops_) inner_[loop.name] = {0, loop.extent - 1};
   }
 
   std::shared_ptr<GatheredWindows> find() {
     const bool found =
         has_loops() && has_operands() && has_map() && has_weights() && only_padding_is_left_out();
     if (!found) return nullptr;
-    found_->map_bytes = bound_bytes(*found_->pixels, {found_->row_dim, found_->column_dim});
-    found_->weight_bytes = bound_bytes(*found_->weights, {});
+    found_->map_bytes = bound_bytes(context_, tile_, *found_->pixels, {found_->row_dim, found_->column_dim});
+    found_->weight_bytes = bound_bytes(context_, tile_, *found_->weights, {});
     return found_;
   }
 
  private:
-  // From the start of the buffer to what the load reads where all variables of inner loops are 0, as are the
-  // subscripts in `zero`.
-  Affine bound_bytes(const Expr& load, const std::vector<size_t>& zero) const {
-    Affine bytes;
-    for (size_t d = 0; d < load.access.index.size(); ++d) {
-      if (std::find(zero.begin(), zero.end(), d) != zero.end()) continue;
-      const Affine index = subscript(load, d);
-      Affine bound(index.constant());
-      for (const auto& [name, coefficient] : index.terms()) {
-        if (context_.variables.count(name) > 0) bound = bound + Affine::variable(name, coefficient);
-      }
-      bytes = bytes + bound * slot_of(load).stride[d];
-    }
-    return bytes;
-  }
-
   bool has_loops() const {
     return sums_are_scalars(context_.target.matrix) && context_.target.matrix.format(DType::U8) != nullptr &&
            loops_.size() == 3 && !writes_along(loops_[0]) && !writes_along(loops_[1]) &&
@@ -98,50 +78,13 @@ class WindowsFinder {
                        });
   }
 
-  static const Expr* byte_load(const Expr& expr) {
-    if (expr.kind != Expr::Kind::Cast || expr.dtype != DType::I32) return nullptr;
-    const Expr* load = expr.operands[0].get();
-    const bool byte =
-        load->kind == Expr::Kind::Load && (load->dtype == DType::I8 || load->dtype == DType::U8);
-    return byte ? load : nullptr;
-  }
-  Scope scope_of(const Expr& load) const {
-    return context_.kernel.buffers[static_cast<size_t>(load.access.buffer)].scope;
-  }
-  const BufferSlot& slot_of(const Expr& load) const {
-    return context_.buffers[static_cast<size_t>(load.access.buffer)];
-  }
-  bool is_plain(const Expr& load) const {
-    const BufferSlot& slot = slot_of(load);
-    for (size_t d = 0; d < load.access.index.size(); ++d) {
-      if (load.access.index[d].dynamic != nullptr || slot.symbolic_stride[d] != nullptr ||
-          !slot.shape[d].is_constant())
-        return false;
-    }
+  bool has_operands() {
+    if (!find_operands() || weights_->dtype != DType::I8) return false;
+    found_->pixels = pixels_;
+    found_->weights = weights_;
     return true;
   }
-  bool has_operands() {
-    const Expr& value = *statement_.value;
-    if (statement_.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
-        value.binary != BinaryOp::Mul)
-      return false;
-    found_->pixels = byte_load(*value.operands[0]);
-    found_->weights = byte_load(*value.operands[1]);
-    if (found_->pixels == nullptr || found_->weights == nullptr) return false;
-    if (scope_of(*found_->weights) != Scope::Constant) std::swap(found_->pixels, found_->weights);
-    return scope_of(*found_->weights) == Scope::Constant && found_->weights->dtype == DType::I8 &&
-           scope_of(*found_->pixels) == Scope::Input && is_plain(*found_->weights) &&
-           is_plain(*found_->pixels);
-  }
 
-  Affine subscript(const Expr& load, size_t d) const {
-    return load.access.index[d].affine.substitute(tile_.iterators);
-  }
-  bool is_bound(const Affine& affine) const {
-    return std::all_of(affine.terms().begin(), affine.terms().end(), [&](const auto& term) {
-      return context_.variables.count(term.first) > 0 && inner_.count(term.first) == 0;
-    });
-  }
   // Whether the copy reads only elements that exist, whatever conditions the leaf has.
   bool is_inside(const Expr& load, size_t d) const {
     Ranges ranges = context_.ranges;
@@ -262,15 +205,8 @@ class WindowsFinder {
 
   // Whether what does not exist are products by padding, for which zeros are stored, and whole results.
   bool only_padding_is_left_out() const {
-    Ranges ranges = context_.ranges;
-    for (const auto& [name, range] : inner_) ranges[name] = range;
     return std::all_of(tile_.constraints.begin(), tile_.constraints.end(), [&](const Affine& constraint) {
-      if (proves_nonnegative(constraint, ranges, {})) return true;
-      for (const size_t d : {found_->row_dim, found_->column_dim}) {
-        const Affine index = subscript(*found_->pixels, d);
-        const Affine last = slot_of(*found_->pixels).shape[d] - Affine(1);
-        if (constraint == index || constraint == last - index) return true;
-      }
+      if (is_padding(constraint, {found_->row_dim, found_->column_dim})) return true;
       return std::any_of(statement_.iterators.begin(), statement_.iterators.end(), [&](const Iterator& each) {
         return depends_on(statement_.write, each.name) &&
                constraint == each.extent - Affine(1) - tile_.iterators.at(each.name);
@@ -278,11 +214,6 @@ class WindowsFinder {
     });
   }
 
-  const KernelContext& context_;
-  const TileStatement& tile_;
-  const std::vector<TileLoop>& loops_;
-  const Statement& statement_;
-  Ranges inner_;
   std::shared_ptr<GatheredWindows> found_ = std::make_shared<GatheredWindows>();
 };
 

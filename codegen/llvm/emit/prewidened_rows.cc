@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 
+#include "codegen/llvm/emit/window_operands.h"
 #include "codegen/llvm/units/cortex_m_products.h"
 #include "ir/access.h"
 #include "ir/target/narrow_product.h"
@@ -14,13 +15,12 @@ namespace {
 constexpr int64_t kWord = 4;
 
 // Finds the parts of such a sum one after the other; `find` returns null at the first that is missing.
-class RowsFinder {
+class RowsFinder : WindowOperands {
  public:
   RowsFinder(const KernelContext& context, const TileStatement& tile, const Ranges& inner)
-      : context_(context), tile_(tile), loops_(tile.loops), inner_(inner) {
+      : WindowOperands(context, tile, inner) {
     found_->statement = tile.statement;
     found_->tile = &tile;
-    for (const TileLoop& loop : loops_) inner_[loop.name] = {0, loop.extent - 1};
   }
 
   std::shared_ptr<WidenedRows> find() {
@@ -38,49 +38,11 @@ class RowsFinder {
            });
   }
 
-  static const Expr* byte_load(const Expr& expr) {
-    if (expr.kind != Expr::Kind::Cast || expr.dtype != DType::I32) return nullptr;
-    const Expr* load = expr.operands[0].get();
-    const bool byte =
-        load->kind == Expr::Kind::Load && (load->dtype == DType::I8 || load->dtype == DType::U8);
-    return byte ? load : nullptr;
-  }
-  Scope scope_of(const Expr& load) const {
-    return context_.kernel.buffers[static_cast<size_t>(load.access.buffer)].scope;
-  }
   bool has_operands() {
-    const Statement& statement = context_.kernel.statements[static_cast<size_t>(tile_.statement)];
-    const Expr& value = *statement.value;
-    if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
-        value.binary != BinaryOp::Mul)
-      return false;
-    found_->pixels = byte_load(*value.operands[0]);
-    found_->weights = byte_load(*value.operands[1]);
-    if (found_->pixels == nullptr || found_->weights == nullptr) return false;
-    if (scope_of(*found_->weights) != Scope::Constant) std::swap(found_->pixels, found_->weights);
-    return scope_of(*found_->weights) == Scope::Constant && scope_of(*found_->pixels) == Scope::Input &&
-           is_plain(*found_->weights) && is_plain(*found_->pixels);
-  }
-  const BufferSlot& slot_of(const Expr& load) const {
-    return context_.buffers[static_cast<size_t>(load.access.buffer)];
-  }
-  bool is_plain(const Expr& load) const {
-    const BufferSlot& slot = slot_of(load);
-    for (size_t d = 0; d < load.access.index.size(); ++d) {
-      if (load.access.index[d].dynamic != nullptr || slot.symbolic_stride[d] != nullptr ||
-          !slot.shape[d].is_constant())
-        return false;
-    }
+    if (!find_operands()) return false;
+    found_->pixels = pixels_;
+    found_->weights = weights_;
     return true;
-  }
-
-  Affine subscript(const Expr& load, size_t d) const {
-    return load.access.index[d].affine.substitute(tile_.iterators);
-  }
-  bool is_bound(const Affine& affine) const {
-    return std::all_of(affine.terms().begin(), affine.terms().end(), [&](const auto& term) {
-      return context_.variables.count(term.first) > 0 && inner_.count(term.first) == 0;
-    });
   }
   // The part of the expression in variables of inner loops, without a constant.
   Affine inner_part(const Affine& affine) const {
@@ -168,23 +130,11 @@ class RowsFinder {
 
   // Whether there is no product exactly where a pixel is outside of the map: then a zero takes its place.
   bool is_padded_with_zeros() const {
-    Ranges ranges = context_.ranges;
-    for (const auto& [name, range] : inner_) ranges[name] = range;
     return std::all_of(tile_.constraints.begin(), tile_.constraints.end(), [&](const Affine& constraint) {
-      if (proves_nonnegative(constraint, ranges, {})) return true;
-      for (const size_t d : {found_->row_dim, found_->column_dim}) {
-        const Affine index = subscript(*found_->pixels, d);
-        const Affine last = slot_of(*found_->pixels).shape[d] - Affine(1);
-        if (constraint == index || constraint == last - index) return true;
-      }
-      return false;
+      return is_padding(constraint, {found_->row_dim, found_->column_dim});
     });
   }
 
-  const KernelContext& context_;
-  const TileStatement& tile_;
-  const std::vector<TileLoop>& loops_;
-  Ranges inner_;
   std::string lane_;
   std::shared_ptr<WidenedRows> found_ = std::make_shared<WidenedRows>();
 };
@@ -221,19 +171,9 @@ class RowWidener {
   llvm::Value* moved(llvm::Value* from, int64_t bytes) {
     return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), from, static_cast<uint64_t>(bytes));
   }
-  // Of what the load reads where all variables of inner loops are 0, as are the subscripts in `zero`.
   llvm::Value* address(const Expr& load, const std::vector<size_t>& zero) {
-    Affine bytes;
-    for (size_t d = 0; d < load.access.index.size(); ++d) {
-      if (std::find(zero.begin(), zero.end(), d) != zero.end()) continue;
-      const Affine index = load.access.index[d].affine.substitute(rows_.tile->iterators);
-      Affine bound(index.constant());
-      for (const auto& [name, coefficient] : index.terms()) {
-        if (context_.variables.count(name) > 0) bound = bound + Affine::variable(name, coefficient);
-      }
-      bytes = bytes + bound * slot_of(load).stride[d];
-    }
-    return builder_.CreatePtrAdd(slot_of(load).pointer, context_.value_of(bytes));
+    return builder_.CreatePtrAdd(slot_of(load).pointer,
+                                 context_.value_of(bound_bytes(context_, *rows_.tile, load, zero)));
   }
   llvm::Value* word(llvm::Value* from) {
     return builder_.CreateAlignedLoad(builder_.getInt32Ty(), from, llvm::Align(1));
