@@ -129,14 +129,14 @@ def test_flash_and_ram_are_apart(network, tmp_path):
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(network, max_flash="50KiB", **options)
     assert re.fullmatch(
-        r"model 'keywords' needs \d+ bytes for constants, but max_flash gives it 51200; its largest constants are 'w\d+' \(\d+ bytes\), .*; use a smaller or a "
+        r"model 'keywords.onnx' needs \d+ bytes for constants, but max_flash gives it 51200; its largest constants are 'w\d+' \(\d+ bytes\), .*; use a smaller or a "
         "quantised model, or give it more by max_flash",
         str(raised.value),
     )
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(network, max_ram="40KB", max_flash="1MB", **options)
     assert re.match(
-        r"model 'keywords' needs \d+ bytes to work in, but it may use 40000 at most; most is in use in step '",
+        r"model 'keywords.onnx' needs \d+ bytes to work in, but it may use 40000 at most; most is in use in step '",
         str(raised.value),
     )
 
