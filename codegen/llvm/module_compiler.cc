@@ -20,6 +20,7 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/Reassociate.h>
 #include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Utils/Mem2Reg.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
@@ -184,6 +185,8 @@ void ModuleCompiler::optimise() {
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
+  llvm::FunctionPassManager registers;
+  registers.addPass(llvm::PromotePass());
   // Not everywhere: what leaves a loop takes registers in it.
   llvm::FunctionPassManager hoist;
   hoist.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
@@ -202,6 +205,7 @@ void ModuleCompiler::optimise() {
     for (const CodePass& pass : code_pass_table()) {
       if (pass.stage == CodePass::Stage::First) run(pass, function, context);
     }
+    if (function.hasFnAttribute("tc-holds-sums")) registers.run(function, functions);
     passes.run(function, functions);
     if (function.hasFnAttribute("tc-hoists-invariants")) hoist.run(function, functions);
     if (function.hasFnAttribute("tc-keeps-constants")) keep.run(function, functions);

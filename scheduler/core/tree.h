@@ -47,6 +47,7 @@ inline constexpr const char* kIsolate = "isolate";
 inline constexpr const char* kPrefetch = "prefetch";     // the parts of its buffers that the next trip reads
 inline constexpr const char* kAlternate = "alternate";   // backwards in every other run of the kernel
 inline constexpr const char* kWiden = "widen";           // its trips widen what tiles inside of it share
+inline constexpr const char* kHold = "hold";             // what it adds up in memory is in registers
 inline constexpr const char* kCommand = "command";       // one of the loops of an accelerator's instruction
 inline constexpr const char* kSumBlocks = "sum_blocks";  // its number of trips is summed separately
 }  // namespace marks

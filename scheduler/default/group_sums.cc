@@ -1,7 +1,8 @@
 // Lanes run along the results, and each lane sums up the products of four elements at a time, or, where an
 // instruction adds single products of bytes to sums of 16 bits (RISC-V), of one. Weights are packed in the
 // order in which they are read: blocks of results, groups, elements (by fours), lanes. The sums of a group
-// stay in registers; results are accumulated in memory that stays in a near cache.
+// stay in registers. Results do so, too, where there are many registers; else they are accumulated in memory
+// that stays in a near cache.
 #include "scheduler/default/group_sums.h"
 
 #include <algorithm>
@@ -37,6 +38,9 @@ int64_t most_sums(const Target& target) {
 // Whether weights are packed as streams that go on from tile to tile, one for each vector of a tile of one
 // row.
 bool has_streams(const Target& target) { return digit_products(target) > 1 && target.out_of_order(); }
+
+// Whether results stay in registers from group to group.
+bool holds_results(const Target& target) { return digit_products(target) > 1 && has_many_registers(target); }
 
 // The results of a vector, unless most of it would be empty.
 int64_t lanes_of(const Target& target, int64_t results) {
@@ -103,6 +107,11 @@ class Grouper {
     for (const std::string& name : names_) order(name);
     fuse_loops();
     b_.apply("register_tile ", "group_", roles_.groups.size() - 1);
+    // In tiles of which all rows exist: a condition would come between load and store.
+    if (plan_.holds) {
+      b_.apply("hold group_0");
+      b_.attempt("isolate row_", roles_.rows.size() - 1);
+    }
     for (const std::string& name : names_) mark(name);
     prefetch_groups();
     b_.parallelise();
@@ -393,7 +402,14 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   const bool fills = count % (2 * width) == 0 || count >= 16 * width;
   plan.vectors = step > 1 && fills && (many || rows == 1) ? 2 : 1;
   plan.panels = has_streams(builder.target()) && fills ? 2 : plan.vectors;
-  const int64_t most = std::clamp(sums / (plan.vectors * digits), int64_t{1}, kMaxRows);
+  // Not where a block has groups of its own: their loop is unrolled, so that groups that share a byte load it
+  // once, and their many scales take the registers.
+  const auto loops_over_groups =
+      std::count_if(add.iterators.begin(), add.iterators.end(),
+                    [&](const Iterator& each) { return !depends_on(add.write, each.name); });
+  plan.holds = rows > 1 && !chosen && loops_over_groups == 1 && holds_results(builder.target());
+  const int64_t of_row = plan.vectors * (digits + (plan.holds ? 1 : 0));
+  const int64_t most = std::clamp(sums / of_row, int64_t{1}, kMaxRows);
   const int64_t tiles = (rows + most - 1) / most;
   plan.rows = chosen ? 1 : (rows + tiles - 1) / tiles;
   plan.cycles = products / (static_cast<double>(step) * builder.target().lanes(DType::I32) *

@@ -16,6 +16,7 @@ struct GroupSums {
   int64_t rows = 1, vectors = 1;
   int64_t panels = 1;  // vectors whose weights are packed side by side; a tile takes one of them or all
   int64_t width = 1;   // lanes of a vector
+  bool holds = false;  // results stay in registers from group to group
   double cycles = 0;
 
   std::string in_words() const;

@@ -36,6 +36,7 @@
   X(prefetch)                    \
   X(alternate)                   \
   X(widen)                       \
+  X(hold)                        \
   X(parallel)
 // clang-format on
 

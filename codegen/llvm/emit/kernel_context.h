@@ -40,6 +40,7 @@ struct BufferSlot {
 
 struct WidenedRows;      // codegen/llvm/emit/prewidened_rows.h
 struct GatheredWindows;  // codegen/llvm/emit/gathered_windows.h
+struct HeldSums;         // codegen/llvm/emit/held_sums.h
 
 class KernelContext {
  public:
@@ -77,6 +78,9 @@ class KernelContext {
   std::map<const LoopNode*, std::shared_ptr<const WidenedRows>> widened_rows;
   // By leaf: the channel's map that a loop around it copied for its windows.
   std::map<const LoopNode*, std::shared_ptr<const GatheredWindows>> gathered_windows;
+
+  // What the loop around this point keeps in registers (mark "hold"); null where there is none.
+  HeldSums* held = nullptr;
 
   // A block of zero bytes of at least this size, that guarded loads read instead.
   llvm::Value* zero_block(int64_t bytes);

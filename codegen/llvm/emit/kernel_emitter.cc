@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/llvm/emit/matrix_plan.h"
+#include "codegen/llvm/emit/held_sums.h"
 #include "codegen/llvm/emit/open_extent_tails.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "codegen/llvm/emit/gathered_windows.h"
@@ -240,7 +241,17 @@ class KernelEmitter {
       emit(lower, upper, range, 1, true);
       return;
     }
+    std::optional<HeldSums> held;
+    if (node.mark("hold") != nullptr && context_.held == nullptr) held = held_sums(context_.kernel, node);
+    if (held) {
+      held->before = builder_.GetInsertBlock();
+      context_.held = &*held;
+      context_.function->addFnAttr("tc-holds-sums");
+    }
     emit(lower, upper, range, 1, may_be_empty);
+    if (!held) return;
+    store_held(context_, *held);
+    context_.held = nullptr;
   }
 
   // first .. last of this thread's part of `count` iterations: equal parts, the first ones take one

@@ -249,6 +249,8 @@ class TileEmitter {
   // tile_registers.cc: register elements and accumulators.
   void begin_region(size_t position, const Constraints& pending);
   void end_region();
+  // The variable of the element that the instance adds to, where a loop around the leaf holds it; else null.
+  llvm::AllocaInst* held_element();
   // Of lanes that are parts of one result: where results are the lanes of one vector, adds up all of them
   // together, and takes their accumulators out of the region.
   void end_partial_sums(AccumulatorRegion& region, DType dtype);

@@ -1,6 +1,7 @@
 // Register elements of a leaf, and the accumulators that its reduction loops carry.
 #include <algorithm>
 
+#include "codegen/llvm/emit/held_sums.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/target/narrow_product.h"
@@ -225,6 +226,8 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
         region_.active = active;
         accumulator.exists_where = registers_.at(*holder.first).valid_where;
       }
+    } else if (llvm::AllocaInst* held = region_.lane_partial ? nullptr : held_element()) {
+      accumulator.value = builder_.CreateLoad(held->getAllocatedType(), held);
     } else if (!region_.lane_partial) {
       const Value value = load(write, buffer.dtype, guard_for(accumulator.existence), false);
       accumulator.value = lanes_ > 1 ? spread(value) : value.value;
@@ -233,6 +236,34 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
   values_ = saved_values;
   iterators_.clear();
   begin_blocks(position);
+}
+
+llvm::AllocaInst* TileEmitter::held_element() {
+  const Access& write = statement_->write;
+  if (context_.held == nullptr || context_.held->buffer != write.buffer) return nullptr;
+  const Address address = address_of(write, Guard());
+  const DType dtype = kernel_.buffers[static_cast<size_t>(write.buffer)].dtype;
+  if (!address.contiguous(size_of(dtype)) && !address.lane_invariant()) return nullptr;
+  const std::string key = load_key(write, address, Guard(), nullptr);
+  const auto found = context_.held->elements.find(key);
+  if (found != context_.held->elements.end()) return found->second.variable;
+  llvm::IRBuilderBase::InsertPointGuard restore(builder_);
+  builder_.SetInsertPoint(context_.held->before->getTerminator());
+  llvm::Value* offset = context_.value_of(address.bytes);
+  for (const auto& [stride, affine] : address.symbolic)
+    offset = context_.add(offset, builder_.CreateNSWMul(stride, context_.value_of(affine)));
+  llvm::Value* place =
+      builder_.CreatePtrAdd(context_.buffers[static_cast<size_t>(write.buffer)].pointer, offset);
+  llvm::Type* type = memory_type(builder_.getContext(), dtype);
+  if (!address.lane_invariant()) type = widen(type, lanes_);
+  llvm::Value* value =
+      builder_.CreateAlignedLoad(type, place, llvm::Align(static_cast<uint64_t>(size_of(dtype))));
+  llvm::BasicBlock& entry = context_.function->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  llvm::AllocaInst* variable = at_entry.CreateAlloca(type);
+  builder_.CreateStore(value, variable);
+  context_.held->elements[key] = {place, variable};
+  return variable;
 }
 
 void TileEmitter::end_partial_sums(AccumulatorRegion& region, DType dtype) {
@@ -290,6 +321,10 @@ void TileEmitter::end_region() {
       const std::set<std::string> valid_where = registers_.at(*holder.first).valid_where;
       write_register(accumulator.element,
                      arithmetic_.combine(statement_->reduction, buffer.dtype, old.value, value), valid_where);
+      continue;
+    }
+    if (llvm::AllocaInst* held = done.lane_partial ? nullptr : held_element()) {
+      builder_.CreateStore(value, held);
       continue;
     }
     Constraints scalar, lanes;

@@ -42,7 +42,8 @@ std::optional<Tiles> tiles_around(llvm::BasicBlock* sum) {
       (branch->getSuccessor(0) == sum) == (branch->getSuccessor(1) == sum))
     return std::nullopt;
   llvm::BasicBlock* end = branch->getSuccessor(branch->getSuccessor(0) == sum ? 1 : 0);
-  if (end->getSinglePredecessor() != sum || !sum->hasNPredecessors(2)) return std::nullopt;
+  if (end->getSinglePredecessor() != sum || !sum->hasNPredecessors(2) || !end->phis().empty())
+    return std::nullopt;
   auto* again = llvm::dyn_cast<llvm::BranchInst>(end->getTerminator());
   if (again == nullptr || !again->isConditional()) return std::nullopt;
   for (llvm::BasicBlock* begin : again->successors()) {
@@ -299,6 +300,8 @@ void rotate(llvm::BasicBlock* block, const Parts& parts) {
 }  // namespace
 
 void pipeline_epilogues(llvm::Function& function) {
+  // The sums of a loop that holds results are no more than part of a result: registers are full already.
+  if (function.hasFnAttribute("tc-holds-sums")) return;
   std::vector<llvm::WeakVH> blocks;  // weak: unrolling a loop deletes the block after it, too
   for (llvm::BasicBlock& block : function) {
     if (std::any_of(block.begin(), block.end(), is_product)) blocks.emplace_back(&block);
