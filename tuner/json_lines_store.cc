@@ -75,6 +75,11 @@ class JsonLinesStore final : public RecordStore {
     return stats;
   }
 
+  int64_t number_before_last(size_t most) const override {
+    read_new_lines();
+    return records_.number_before_last(most);
+  }
+
   // A damaged line is told when the file is read.
   std::string integrity() const override { return "ok"; }
 

@@ -26,6 +26,9 @@ class LateStore final : public RecordStore {
     return store_ ? store_->seconds_spent(session) : 0;
   }
   StoreStats stats() const override { return store_ ? store_->stats() : StoreStats(); }
+  int64_t number_before_last(size_t most) const override {
+    return store_ ? store_->number_before_last(most) : 0;
+  }
   std::string integrity() const override { return store_ ? store_->integrity() : "ok"; }
 
  private:

@@ -38,6 +38,11 @@ class MemoryStore : public RecordStore {
     return contents_->records.stats();
   }
 
+  int64_t number_before_last(size_t most) const override {
+    const std::lock_guard lock(contents_->mutex);
+    return contents_->records.number_before_last(most);
+  }
+
   std::string integrity() const override { return "ok"; }
 
  private:

@@ -141,6 +141,7 @@ class PostgresStore final : public RecordStore {
   double seconds_spent(const std::string& session) const override;
   StoreStats stats() const override;
   std::string integrity() const override;
+  int64_t number_before_last(size_t most) const override;
 
  private:
   void read(const RecordFilter& filter, const Take& take) const override;
@@ -354,6 +355,12 @@ StoreStats PostgresStore::stats() const {
     stats.by_outcome[name_of(static_cast<Outcome>(std::atoi(outcome.c_str())))] = number;
   }
   return stats;
+}
+
+int64_t PostgresStore::number_before_last(size_t most) const {
+  const auto number =
+      server_.value(text("SELECT number FROM tc_log.record ORDER BY number DESC LIMIT 1 OFFSET ", most));
+  return number ? std::strtoll(number->c_str(), nullptr, 10) : 0;
 }
 
 // Opening has looked at the tables; the server looks after its pages.

@@ -1,6 +1,7 @@
 #include "tuner/record_set.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 namespace tc {
@@ -103,6 +104,15 @@ StoreStats RecordSet::stats() const {
   }
   stats.workloads = static_cast<int64_t>(workloads.size());
   return stats;
+}
+
+int64_t RecordSet::number_before_last(size_t most) const {
+  if (records_.size() <= most) return 0;
+  std::vector<int64_t> numbers;
+  for (const auto& [key, each] : records_) numbers.push_back(each.number);
+  const auto place = numbers.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(numbers.begin(), place, numbers.end(), std::greater<>());
+  return *place;
 }
 
 }  // namespace tc

@@ -32,6 +32,7 @@ class RecordSet {
 
   std::string usual_device(const std::string& target, int threads) const;  // as RecordStore::usual_device
   StoreStats stats() const;
+  int64_t number_before_last(size_t most) const;  // as RecordStore::number_before_last
 
  private:
   // Workload, target, device, threads, trace and build: no two records of a store have the same.

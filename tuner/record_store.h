@@ -26,9 +26,8 @@ struct RecordFilter {
 };
 
 // A record with the store's number for it. Each record that is added has a greater number than those before;
-// one that is measured again, or chosen, keeps its own. (After prune() has removed records, SQLite gives the
-// greatest numbers again, and a file of lines numbers its records anew: who follows a log reads all of it
-// from time to time.)
+// one that is measured again, or chosen, keeps its own. Numbers have gaps. (After prune() has removed
+// records, a file of lines numbers its records anew: who follows a log reads all of it from time to time.)
 struct NumberedRecord {
   int64_t number = 0;
   Record record;
@@ -82,6 +81,9 @@ class RecordStore {
   // so whoever follows it looks at the last few again.
   std::vector<NumberedRecord> records_above(int64_t number, size_t most, int64_t& last,
                                             std::vector<std::string>* problems = nullptr) const;
+
+  // The number above which the last `most` records are; 0 where there are no more than these.
+  virtual int64_t number_before_last(size_t most) const = 0;
 
   // Verified records for a build of the compiler: first what a tuning session chose, then fastest first by
   // ratio. They are all of one device: the given one, or usual_device() where `device` is empty. Records of

@@ -4,6 +4,9 @@
 // 3.40 has lost pages with WAL.
 #include "tuner/sqlite_store.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <climits>
 
@@ -13,6 +16,7 @@
 namespace tc {
 namespace {
 
+constexpr size_t kMaxAuthor = 64;           // characters of a user's name
 constexpr int kApplicationId = 0x74634c67;  // "tcLg"
 // Records that are read may have this many bytes of text in all, plus twice the size of the file. Without a
 // limit, each record of a few bytes could repeat a workload's text of a megabyte.
@@ -56,6 +60,39 @@ CREATE TABLE session (
   seconds REAL NOT NULL CHECK (seconds >= 0)
 ) STRICT;
 )sql",
+    // Numbers of records that were removed are not given again.
+    R"sql(
+CREATE TABLE numbered (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  workload INTEGER NOT NULL REFERENCES workload (id),
+  target TEXT NOT NULL,
+  device TEXT NOT NULL,
+  unit TEXT NOT NULL,
+  threads INTEGER NOT NULL CHECK (threads >= 1),
+  trace TEXT NOT NULL CHECK (length(trace) <= 65536),
+  outcome INTEGER NOT NULL CHECK (outcome BETWEEN 0 AND 8),
+  detail TEXT NOT NULL,
+  samples INTEGER NOT NULL,
+  minimum REAL,
+  median REAL,
+  spread REAL,
+  ratio REAL,
+  worst_error REAL,
+  build TEXT NOT NULL,
+  language_major INTEGER NOT NULL,
+  language_minor INTEGER NOT NULL,
+  seed INTEGER NOT NULL,
+  created INTEGER NOT NULL,
+  chosen INTEGER NOT NULL DEFAULT 0 CHECK (chosen IN (0, 1)),
+  author TEXT NOT NULL CHECK (length(author) <= 64),
+  CHECK (outcome <> 0 OR (samples >= 1 AND median > 0)),
+  UNIQUE (workload, target, device, threads, trace, build)
+) STRICT;
+INSERT INTO numbered SELECT *, '' FROM record;
+DROP TABLE record;
+ALTER TABLE numbered RENAME TO record;
+CREATE INDEX record_by_target ON record (target, device, threads);
+)sql",
 };
 constexpr int kSchema = static_cast<int>(std::size(kMigrations));
 
@@ -98,6 +135,13 @@ Record read_record(const Query& row) {
   return record;
 }
 
+// The name of this process's user, as the system has it.
+std::string own_name() {
+  const passwd* user = getpwuid(geteuid());
+  const std::string name = user != nullptr ? user->pw_name : text("user ", geteuid());
+  return name.substr(0, kMaxAuthor);
+}
+
 class SqliteStore final : public RecordStore {
  public:
   SqliteStore(const std::string& path, Mode mode);
@@ -106,6 +150,7 @@ class SqliteStore final : public RecordStore {
   double seconds_spent(const std::string& session) const override;
   StoreStats stats() const override;
   std::string integrity() const override;
+  int64_t number_before_last(size_t most) const override;
 
  private:
   void read(const RecordFilter& filter, const Take& take) const override;
@@ -156,13 +201,14 @@ void SqliteStore::write(const std::vector<Record>& records) {
         file_,
         "INSERT INTO record (workload, target, device, unit, threads, trace, outcome, "
         "detail, samples, minimum, median, spread, ratio, worst_error, build, language_major, "
-        "language_minor, seed, created) VALUES ((SELECT id FROM workload WHERE key = ?), ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workload, target, device, threads, trace, build) "
+        "language_minor, seed, created, author) VALUES ((SELECT id FROM workload WHERE key = ?), ?, ?, ?, ?, "
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workload, target, device, threads, trace, build) "
         "DO UPDATE SET unit = excluded.unit, outcome = excluded.outcome, detail = excluded.detail, "
         "samples = excluded.samples, minimum = excluded.minimum, median = excluded.median, "
         "spread = excluded.spread, ratio = excluded.ratio, worst_error = excluded.worst_error, "
         "language_major = excluded.language_major, language_minor = excluded.language_minor, "
-        "seed = excluded.seed, created = excluded.created");
+        "seed = excluded.seed, created = excluded.created, author = excluded.author");
+    const std::string author = own_name();
     for (const Record& record : records) {
       const Measurement& measured = record.measurement;
       workload.reset();
@@ -186,7 +232,8 @@ void SqliteStore::write(const std::vector<Record>& records) {
           .bind(int64_t{record.language_major})
           .bind(int64_t{record.language_minor})
           .bind(static_cast<int64_t>(record.seed))
-          .bind(record.created);
+          .bind(record.created)
+          .bind(author);
       insert.step();
     }
   });
@@ -303,12 +350,19 @@ StoreStats SqliteStore::stats() const {
   group("target", stats.by_target);
   group("device", stats.by_device);
   group("build", stats.by_build);
+  if (stats.schema > 1) group("author", stats.by_author);
+  stats.by_author.erase("");  // of records that are older than the column
   std::map<std::string, int64_t> outcomes;
   group("outcome", outcomes);
   for (const auto& [outcome, number] : outcomes) {
     stats.by_outcome[name_of(static_cast<Outcome>(std::atoi(outcome.c_str())))] = number;
   }
   return stats;
+}
+
+int64_t SqliteStore::number_before_last(size_t most) const {
+  Query query(file_, text("SELECT id FROM record ORDER BY id DESC LIMIT 1 OFFSET ", most));
+  return query.step() ? query.integer(0) : 0;
 }
 
 std::string SqliteStore::integrity() const {

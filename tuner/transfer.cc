@@ -107,7 +107,7 @@ void Transfer::read(const RecordStore& log, const OwnRecords& own) {
   std::set<std::string> workloads;
   for (const KernelTask* task : tasks_) workloads.insert(task->workload);
   std::set<GroupKey> useless;
-  int64_t number = std::max<int64_t>(0, log.stats().records - kMaxRecords);
+  int64_t number = log.number_before_last(kMaxRecords);
   for (int64_t seen = 0; seen < kMaxRecords;) {
     int64_t last = number;
     const std::vector<NumberedRecord> page = log.records_above(number, kPage, last);

@@ -1,6 +1,7 @@
 // The store in an SQLite file: what a stranger may have done to the file is refused, and nothing that was
 // acknowledged is lost. What it has in common with others is tested in store_test.cc.
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -51,6 +52,78 @@ TEST_F(TunerSqliteStore, LeavesOutRowsThatNoTcWrites) {
       << problems[0];
 }
 
+// A log as the first version made it.
+constexpr const char* kFirstSchema =
+    R"sql(
+CREATE TABLE workload (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE CHECK (length(key) BETWEEN 1 AND 1048576)
+) STRICT;
+CREATE TABLE record (
+  id INTEGER PRIMARY KEY,
+  workload INTEGER NOT NULL REFERENCES workload (id),
+  target TEXT NOT NULL,
+  device TEXT NOT NULL,
+  unit TEXT NOT NULL,
+  threads INTEGER NOT NULL CHECK (threads >= 1),
+  trace TEXT NOT NULL CHECK (length(trace) <= 65536),
+  outcome INTEGER NOT NULL CHECK (outcome BETWEEN 0 AND 8),
+  detail TEXT NOT NULL,
+  samples INTEGER NOT NULL,
+  minimum REAL,
+  median REAL,
+  spread REAL,
+  ratio REAL,
+  worst_error REAL,
+  build TEXT NOT NULL,
+  language_major INTEGER NOT NULL,
+  language_minor INTEGER NOT NULL,
+  seed INTEGER NOT NULL,
+  created INTEGER NOT NULL,
+  chosen INTEGER NOT NULL DEFAULT 0 CHECK (chosen IN (0, 1)),
+  CHECK (outcome <> 0 OR (samples >= 1 AND median > 0)),
+  UNIQUE (workload, target, device, threads, trace, build)
+) STRICT;
+CREATE INDEX record_by_target ON record (target, device, threads);
+CREATE TABLE session (
+  name TEXT PRIMARY KEY,
+  seconds REAL NOT NULL CHECK (seconds >= 0)
+) STRICT;
+INSERT INTO workload VALUES (1, 'w');
+INSERT INTO record VALUES (7, 1, 'x86-64-v4', 'd', 'seconds', 1, 'layout; unroll a', 0, '', 5, 1, 1, 0, 0.8,
+  0, '1.0', 1, 0, 1, 100, 1);
+INSERT INTO session VALUES ('s', 2.5);
+PRAGMA application_id = 1952664679;
+PRAGMA user_version = 1;
+)sql";
+
+TEST_F(TunerSqliteStore, ALogOfTheFirstVersionIsReadAndUpgraded) {
+  tamper(kFirstSchema);
+  EXPECT_EQ(open_store(path_, Mode::Read)->stats().schema, 1);
+  EXPECT_EQ(open_store(path_, Mode::Read)->records({}).size(), 1u);
+  EXPECT_TRUE(open_store(path_, Mode::Read)->stats().by_author.empty());
+  const auto log = open_store(path_, Mode::Write);
+  EXPECT_EQ(log->stats().schema, 2);
+  EXPECT_EQ(log->seconds_spent("s"), 2.5);
+  EXPECT_TRUE(log->records({})[0].chosen);
+  EXPECT_EQ(log->number_before_last(0), 7);
+  EXPECT_TRUE(log->stats().by_author.empty());
+  log->add({some_record("w", 1, "unroll b")});
+  EXPECT_GE(log->number_before_last(0), 8);
+  EXPECT_EQ(open_store(path_, Mode::Read)->records({}).size(), 2u);
+}
+
+TEST_F(TunerSqliteStore, SaysWhoWrote) {
+  open_store(path_, Mode::Write)->add({some_record("w", 1), some_record("v", 2)});
+  const passwd* user = getpwuid(geteuid());
+  const std::string name = user != nullptr ? user->pw_name : text("user ", geteuid());
+  const auto authors = [&] { return open_store(path_, Mode::Read)->stats().by_author; };
+  EXPECT_EQ(authors(), (std::map<std::string, int64_t>{{name, 2}}));
+  tamper("UPDATE record SET author = 'another'");
+  open_store(path_, Mode::Write)->add({some_record("w", 3)});
+  EXPECT_EQ(authors(), (std::map<std::string, int64_t>{{name, 1}, {"another", 1}})) << "the last who wrote";
+}
+
 TEST_F(TunerSqliteStore, RefusesWhatIsNoLog) {
   const auto open = [&](Mode mode) { return refusal([&] { open_store(path_, mode); }); };
   EXPECT_NE(open(Mode::Read).find("no such log; tuning with log= makes one"), std::string::npos);
@@ -63,7 +136,7 @@ TEST_F(TunerSqliteStore, RefusesWhatIsNoLog) {
   std::filesystem::remove(path_);
   open_store(path_, Mode::Write);
   tamper("PRAGMA user_version = 7");
-  EXPECT_NE(open(Mode::Read).find("has schema 7 and this tc knows up to 1; update tc"), std::string::npos);
+  EXPECT_NE(open(Mode::Read).find("has schema 7 and this tc knows up to 2; update tc"), std::string::npos);
   EXPECT_NE(refusal([&] {
               open_store(::testing::TempDir() + "none/such.db", Mode::Write);
             }).find("check that the folder"),
@@ -132,7 +205,8 @@ TEST_F(TunerSqliteStore, EndsAStatementThatTakesTooLong) {
       << "before the schema is known it has even less";
   LogFile known(path_, true, 0.2);
   known.execute("DROP TABLE record; DROP TABLE workload; DROP TABLE session");
-  known.need_schema_of({});
+  // SQLite keeps the table of its counters.
+  known.need_schema_of({"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT)", "DROP TABLE t"});
   EXPECT_NE(refusal([&] {
               Query(known, text("SELECT count(*) FROM (", kEndless, ")")).step();
             }).find("a statement took more than 0.2 seconds of processor time"),
@@ -170,7 +244,7 @@ TEST_F(TunerSqliteStore, ReadsNoMoreTextThanAFewTimesTheFile) {
   tamper(
       "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO record SELECT 10 + i, workload, target, "
       "device, unit, threads, i || char(10), outcome, detail, samples, minimum, median, spread, ratio, worst_error, build, "
-      "language_major, language_minor, seed, created, chosen FROM record, n");
+      "language_major, language_minor, seed, created, chosen, author FROM record, n");
   const auto log = open_store(path_, Mode::Read);
   EXPECT_NE(refusal([&] { log->records({}); }).find("its records have more than 13"), std::string::npos);
 }
@@ -180,7 +254,7 @@ TEST_F(TunerSqliteStore, TellsTheFirstOfManyRefusedRows) {
   tamper(
       "PRAGMA ignore_check_constraints = 1; UPDATE record SET median = -1; WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
       "WHERE i < 1000) INSERT INTO record SELECT 10 + i, workload, target, device, unit, threads, i, outcome, detail, samples, minimum, "
-      "median, spread, ratio, worst_error, build, language_major, language_minor, seed, created, chosen FROM record, n");
+      "median, spread, ratio, worst_error, build, language_major, language_minor, seed, created, chosen, author FROM record, n");
   std::vector<std::string> problems;
   EXPECT_TRUE(open_store(path_, Mode::Read)->records({}, &problems).empty());
   ASSERT_EQ(problems.size(), 101u);

@@ -119,6 +119,31 @@ TEST_P(TunerStore, WhoFollowsALogSeesWhatIsAdded) {
   EXPECT_EQ(above(last, 5, last), "unroll d;");
 }
 
+TEST_P(TunerStore, FindsTheLastRecordsHoweverManyWereRemoved) {
+  const auto log = open(RecordStore::Mode::Write);
+  const auto number_of = [&](const std::string& line) {
+    int64_t last = 0;
+    for (const NumberedRecord& each : log->records_above(0, 100, last))
+      if (each.record.trace[1] == line) return each.number;
+    return int64_t{0};
+  };
+  EXPECT_EQ(log->number_before_last(0), 0);
+  log->add({some_record("w", 1, "unroll a"), some_record("w", 2, "unroll b")});
+  log->add({some_record("w", 3, "unroll c")});
+  log->add({some_record("w", 9, "unroll d")});
+  EXPECT_EQ(log->number_before_last(4), 0);
+  EXPECT_EQ(log->number_before_last(1), number_of("unroll c"));
+  const int64_t greatest = number_of("unroll d");
+  EXPECT_EQ(log->number_before_last(0), greatest);
+  EXPECT_EQ(log->prune({3}), 1) << "the slowest, which was added last";
+  EXPECT_EQ(log->number_before_last(1) == 0, false);
+  log->add({some_record("w", 4, "unroll e")});
+  EXPECT_EQ(log->number_before_last(1), number_of("unroll c"));
+  EXPECT_EQ(log->number_before_last(0), number_of("unroll e"));
+  // A file of lines is written anew.
+  if (GetParam() != "jsonl") EXPECT_GT(number_of("unroll e"), greatest);
+}
+
 TEST_P(TunerStore, SumsUpWhatSessionsSpent) {
   const auto log = open(RecordStore::Mode::Write);
   EXPECT_EQ(log->seconds_spent("s"), 0);

@@ -218,7 +218,7 @@ def test_a_disk_too_full_for_candidates_is_no_verdict_on_them(tmp_path, model):
 def newer(path):
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 7")
-    return "the log has schema 7 and this tc knows up to 1; update tc, or give another log"
+    return "the log has schema 7 and this tc knows up to 2; update tc, or give another log"
 
 
 def cut(path):
