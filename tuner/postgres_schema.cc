@@ -102,11 +102,12 @@ GRANT INSERT ON tc_log.workload TO tc_writer
 --
 GRANT INSERT, UPDATE ON tc_log.record, tc_log.session TO tc_writer
 )sql",
+    "CREATE UNIQUE INDEX record_by_number ON tc_log.record (number)",
 };
 constexpr int kSchema = static_cast<int>(std::size(kMigrations));
 
-// The parts of the newest schema as kParts lists them.
-constexpr const char* kExpected = R"(
+// The parts of the first schema as kParts lists them, and what each later version has in addition.
+constexpr const char* kExpected[] = {R"(
 column meta.application|text not null
 column meta.schema|integer not null
 column record.author|text not null
@@ -167,7 +168,9 @@ table record|tc_owner
 table session|tc_owner
 table workload|tc_owner
 trigger record.record_author|set_author
-)";
+)",
+                                     "index record_by_number|tc_owner"};
+static_assert(std::size(kExpected) == std::size(kMigrations));
 
 // Kind and name of each part of the schema, and what else there is to say of it; reads PostgreSQL's own
 // tables only. Constraints that are NOT NULL are told with their columns.
@@ -240,8 +243,10 @@ int64_t version_of(PostgresConnection& server) {
   return versions[0];
 }
 
-void need_parts(PostgresConnection& server) {
-  std::vector<std::string> due = lines_of(kExpected);
+void need_parts(PostgresConnection& server, int64_t version) {
+  std::vector<std::string> due;
+  for (int64_t i = 0; i < version; ++i)
+    for (std::string& line : lines_of(kExpected[i])) due.push_back(std::move(line));
   server.run(kParts, {std::to_string(kMaxParts)}, [&](const PostgresRow& row) {
     const std::string name = row.text(0), line = name + "|" + row.text(1);
     const auto found = std::find_if(due.begin(), due.end(), [&](const std::string& other) {
@@ -324,7 +329,7 @@ int need_postgres_schema(PostgresConnection& server) {
   if (version > kSchema)
     fail(ErrorKind::Log, server.name(), ": the log has schema ", version, " and this tc knows up to ",
          kSchema, "; update tc, or give another log");
-  need_parts(server);
+  need_parts(server, version);
   return static_cast<int>(version);
 }
 

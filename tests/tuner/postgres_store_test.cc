@@ -189,6 +189,27 @@ TEST_F(TunerPostgresStore, SaysWhoWroteWhateverAWriterClaims) {
   }
 }
 
+TEST_F(TunerPostgresStore, ALogOfTheFirstVersionIsReadAndItsOwnerUpgradesIt) {
+  open_store(url_, Mode::Write)->add({some_record("w", 1)});
+  tamper({"UPDATE tc_log.meta SET schema = 1", "DROP INDEX tc_log.record_by_number"});
+  EXPECT_EQ(open_store(url_, Mode::Read)->stats().schema, 1);
+  EXPECT_EQ(open_store(url_, Mode::Read)->number_before_last(0), 1);
+  EXPECT_EQ(refusal([&] { open_store(url_, Mode::Write); }),
+            shown_store(url_) +
+                ": the log has schema 1 and this tc writes 2; its owner upgrades it by `python -m tc log "
+                "upgrade URL`");
+  upgrade_store(url_);
+  open_store(url_, Mode::Write)->add({some_record("w", 1, "unroll b")});
+  EXPECT_EQ(open_store(url_, Mode::Read)->stats().schema, 2);
+  // Whoever follows a log finds its last records by the index.
+  PostgresConnection server(place_of(url_), true);
+  server.run("SET enable_seqscan = off");
+  std::string plan;
+  server.run("EXPLAIN SELECT * FROM tc_log.record WHERE number > 1 ORDER BY number LIMIT 5", {},
+             [&](const PostgresRow& row) { plan += row.text(0) + "\n"; });
+  EXPECT_NE(plan.find("Index Scan using record_by_number"), std::string::npos) << plan;
+}
+
 TEST_F(TunerPostgresStore, RefusesASchemaFromTheFuture) {
   tamper({"UPDATE tc_log.meta SET schema = 7", "ALTER TABLE tc_log.record ADD COLUMN more text"});
   for (const auto& use : {std::function<void()>([&] { open_store(url_, Mode::Read); }),
@@ -197,7 +218,7 @@ TEST_F(TunerPostgresStore, RefusesASchemaFromTheFuture) {
                           std::function<void()>([&] { upgrade_store(url_); })})
     EXPECT_EQ(refusal(use),
               shown_store(url_) +
-                  ": the log has schema 7 and this tc knows up to 1; update tc, or give another log");
+                  ": the log has schema 7 and this tc knows up to 2; update tc, or give another log");
 }
 
 TEST_F(TunerPostgresStore, RefusesTablesThatAreNotThoseOfTc) {
@@ -418,7 +439,7 @@ TEST_F(TunerPostgresStore, EightAtOnceMakeOneLog) {
   std::vector<std::thread> makers;
   for (int i = 0; i < 8; ++i) makers.emplace_back([&] { make_store(url_); });
   for (std::thread& maker : makers) maker.join();
-  EXPECT_EQ(open_store(url_, Mode::Write)->stats().schema, 1);
+  EXPECT_EQ(open_store(url_, Mode::Write)->stats().schema, 2);
 }
 
 // A person who owns a database and may create roles needs no administrator; others cannot make a log.

@@ -288,7 +288,7 @@ def test_eight_commands_make_one_log(postgres):
     ]
     for process in made:
         said, error = process.communicate(timeout=120)
-        assert json.loads(said) == {"log": postgres.shown(database), "schema": 1, "records": 0}, (
+        assert json.loads(said) == {"log": postgres.shown(database), "schema": 2, "records": 0}, (
             error
         )
     assert postgres.psql("SELECT count(*) FROM tc_log.meta", database).stdout == "1\n"
