@@ -1,11 +1,13 @@
 """Writes records to a log until it has written enough or a file appears; tells of each batch once
 it is written. Its argument is a JSON object: url, writer (a number), count, batch, pause (seconds
-after each batch), acks, stop and start (files)."""
+after each batch), acks, stop, start and times (files; the last one gets the seconds of each
+batch)."""
 
 import json
 import os
 import sys
 import time
+from pathlib import Path
 
 from tc.native import compiler
 
@@ -42,6 +44,7 @@ def record(writer, number):
 def main(options):
     writer, batch = options["writer"], options["batch"]
     store = compiler.open_store(options["url"], True)
+    times = []
     with open(options["acks"], "w") as acks:
         acks.write("begun\n")
         acks.flush()
@@ -52,10 +55,14 @@ def main(options):
             if os.path.exists(options["stop"]):
                 break
             rows = [record(writer, number + i) for i in range(batch)]
+            begun = time.monotonic()
             store.add(rows)
+            times.append(time.monotonic() - begun)
             acks.write("".join(f"# {writer}.{number + i}\n" for i in range(batch)))
             acks.flush()
             time.sleep(options.get("pause", 0))
+        if path := options.get("times"):
+            Path(path).write_text(json.dumps(times))
         acks.write("done\n")
 
 
