@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "ir/error.h"
@@ -71,6 +73,18 @@ int number_in(const std::string& word, int most) {
   return whole && number >= 0 && number <= most ? number : -1;
 }
 
+// Numbers with blanks between them.
+std::string text_of(const std::vector<uint64_t>& numbers) {
+  std::string words;
+  for (const uint64_t number : numbers) words += text(words.empty() ? "" : " ", number);
+  return words;
+}
+
+std::vector<uint64_t> numbers_in(const std::string& words) {
+  std::istringstream in(words);
+  return {std::istream_iterator<uint64_t>(in), {}};
+}
+
 BuiltCandidate malformed() {
   return failed(Outcome::CompileError,
                 "what its builder answered is no answer; tc has to be the same version there");
@@ -109,8 +123,9 @@ Words made_for(const Words& request, CompileModel compile) {
         request[0], build_candidate(program, request[6], parse_trace(request[7]), request[9], request[10]));
   }
   Words answer = {request[0], "ok"};
-  for (const Bytes& bytes : reference_outputs(program, parse_target(request[6]), std::stoull(request[8]))) {
-    answer.emplace_back(bytes.begin(), bytes.end());
+  for (const std::vector<Bytes>& outputs :
+       reference_outputs(program, parse_target(request[6]), numbers_in(request[8]))) {
+    for (const Bytes& bytes : outputs) answer.emplace_back(bytes.begin(), bytes.end());
   }
   return answer;
 }
@@ -154,7 +169,7 @@ BuiltCandidate failed(Outcome outcome, const std::string& why) {
 
 Words request_of(const std::string& number, const std::string& what, const KernelProgram& program,
                  const std::string& target, const RequestDetails& details) {
-  const auto& [trace, seed, libraries, work_folder] = details;
+  const auto& [trace, seeds, libraries, work_folder] = details;
   return {number,
           what,
           str(program.kernel),
@@ -163,7 +178,7 @@ Words request_of(const std::string& number, const std::string& what, const Kerne
           text(program.constants_seed),
           target,
           trace_text(trace),
-          text(seed),
+          text_of(seeds),
           libraries,
           work_folder,
           text(program.bytes_between_calls)};
@@ -217,13 +232,15 @@ BuiltCandidate candidate_in(Words answer) {
   }
 }
 
-std::vector<Bytes> reference_in(const Words& answer, const std::string& kernel) {
-  if (answer.size() < 3 || answer[1] != "ok")
+std::vector<std::vector<Bytes>> reference_in(const Words& answer, const std::string& kernel, size_t seeds) {
+  const size_t outputs = answer.size() < 3 || seeds == 0 ? 0 : (answer.size() - 2) / seeds;
+  if (outputs == 0 || answer.size() != 2 + seeds * outputs || answer[1] != "ok")
     fail(ErrorKind::Internal, "the reference of kernel '", kernel,
          "' cannot be computed: ", answer.empty() ? "" : answer.back().substr(0, kMaxDetail));
-  std::vector<Bytes> outputs;
-  for (size_t i = 2; i < answer.size(); ++i) outputs.emplace_back(answer[i].begin(), answer[i].end());
-  return outputs;
+  std::vector<std::vector<Bytes>> found(seeds);
+  for (size_t i = 2; i < answer.size(); ++i)
+    found[(i - 2) / outputs].emplace_back(answer[i].begin(), answer[i].end());
+  return found;
 }
 
 }  // namespace tc::wire

@@ -27,11 +27,11 @@ enum class ReadEnd { Done, Closed, Late };
 // interrupted.
 ReadEnd read_words(int descriptor, Words& words, std::optional<Clock::time_point> deadline);
 
-// The fields that only some requests use: a reference has a seed; a candidate has a trace, the folder of
+// The fields that only some requests use: a reference has seeds; a candidate has a trace, the folder of
 // libraries and a folder for files.
 struct RequestDetails {
   Trace trace;
-  uint64_t seed = 0;
+  std::vector<uint64_t> seeds;
   std::string libraries, work_folder;
 };
 
@@ -50,8 +50,8 @@ Words answer_to(const Words& request, CompileModel compile);
 
 // What the answer to a request to build says, unless it tells of the machine.
 BuiltCandidate candidate_in(Words answer);
-// The outputs in the answer to a request for a reference. An Internal error where there are none.
-std::vector<Bytes> reference_in(const Words& answer, const std::string& kernel);
+// The outputs for each seed in the answer to a request for a reference. An Internal error where it has none.
+std::vector<std::vector<Bytes>> reference_in(const Words& answer, const std::string& kernel, size_t seeds);
 // Throws a Device error with the answer's sentence where the machine is at fault.
 void refuse_machine(const Words& answer);
 

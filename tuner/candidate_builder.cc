@@ -34,10 +34,7 @@ class InProcessBuilder : public CandidateBuilder {
 
   std::vector<std::vector<Bytes>> reference(const KernelProgram& program, const std::string& target,
                                             const std::vector<uint64_t>& seeds) override {
-    std::vector<std::vector<Bytes>> results;
-    for (const uint64_t seed : seeds)
-      results.push_back(reference_outputs(program, parse_target(target), seed));
-    return results;
+    return reference_outputs(program, parse_target(target), seeds);
   }
 
   bool build_models(const ModelProgram&, const std::vector<Choices>&, const OnBuilt&) override {

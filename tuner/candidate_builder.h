@@ -41,7 +41,7 @@ class CandidateBuilder {
   // lost work can be repeated.
   virtual void build(const KernelProgram& program, const std::string& target,
                      const std::vector<Trace>& traces, const OnBuilt& built) = 0;
-  // reference_outputs() for each seed. Throws an Internal error where one fails.
+  // reference_outputs(). Throws an Internal error where one fails.
   virtual std::vector<std::vector<Bytes>> reference(const KernelProgram& program, const std::string& target,
                                                     const std::vector<uint64_t>& seeds) = 0;
   // Builds the model under each of the variants, as build() does for traces. A model that cannot be built

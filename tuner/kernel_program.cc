@@ -158,7 +158,8 @@ ProgramPorts program_ports(const KernelProgram& program, const Target& target) {
   return ports;
 }
 
-std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target& target, uint64_t seed) {
+std::vector<std::vector<Bytes>> reference_outputs(const KernelProgram& program, const Target& target,
+                                                  const std::vector<uint64_t>& seeds) {
   // Layouts are those of the candidates' target; the loops are compiled for this machine.
   const Schedule schedule = scheduled_as(program, target, program.layout_lines);
   const ScheduledKernel plain = schedule.finish();
@@ -167,12 +168,16 @@ std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target&
   plan.steps[0].single_thread = true;
   const TemporaryFile library;
   build_artefact("shared", plan, here, {library.path(), library.path(), ""});
-  std::vector<Bytes> outputs = run_on_samples(library.path(), plan.inputs, plan.outputs, seed);
-  size_t next = 0;
-  for (const Buffer& buffer : plain.kernel.buffers) {
-    if (buffer.scope == Scope::Output) hide_padding(schedule, buffer, outputs[next++]);
+  std::vector<std::vector<Bytes>> all;
+  for (const uint64_t seed : seeds) {
+    std::vector<Bytes>& outputs =
+        all.emplace_back(run_on_samples(library.path(), plan.inputs, plan.outputs, seed));
+    size_t next = 0;
+    for (const Buffer& buffer : plain.kernel.buffers) {
+      if (buffer.scope == Scope::Output) hide_padding(schedule, buffer, outputs[next++]);
+    }
   }
-  return outputs;
+  return all;
 }
 
 }  // namespace tc

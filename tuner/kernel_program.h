@@ -52,9 +52,10 @@ struct ProgramPorts {
 };
 ProgramPorts program_ports(const KernelProgram& program, const Target& target);
 
-// The kernel's outputs for the inputs that the seed makes: what every candidate's outputs are compared with.
+// The kernel's outputs for the inputs that each seed makes: what every candidate's outputs are compared with.
 // The loops run on this machine, in the order of the statements, without a schedule beyond the layout lines.
 // Padding between the elements is NaN.
-std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target& target, uint64_t seed);
+std::vector<std::vector<Bytes>> reference_outputs(const KernelProgram& program, const Target& target,
+                                                  const std::vector<uint64_t>& seeds);
 
 }  // namespace tc

@@ -146,7 +146,7 @@ void ProcessBuilder::build(const KernelProgram& program, const std::string& targ
       traces.size(), state_->options.timeout_seconds,
       [&](size_t i) {
         return wire::request_of("0", "build", program, target,
-                                {traces[i], 0, state_->options.libraries, state_->options.work_folder});
+                                {traces[i], {}, state_->options.libraries, state_->options.work_folder});
       },
       built);
 }
@@ -166,16 +166,12 @@ bool ProcessBuilder::build_models(const ModelProgram& program, const std::vector
 std::vector<std::vector<Bytes>> ProcessBuilder::reference(const KernelProgram& program,
                                                           const std::string& target,
                                                           const std::vector<uint64_t>& seeds) {
-  std::vector<std::vector<Bytes>> results(seeds.size());
-  state_->for_each(seeds.size(), [&](size_t i) {
-    BuiltCandidate failure;
-    auto answer = state_->ask(wire::request_of("0", "reference", program, target, {{}, seeds[i], "", ""}),
-                              state_->options.timeout_seconds, failure);
-    if (!answer) answer = {"0", "error", failure.detail};
-    wire::refuse_machine(*answer);
-    results[i] = wire::reference_in(*answer, program.kernel.name);
-  });
-  return results;
+  BuiltCandidate failure;
+  auto answer = state_->ask(wire::request_of("0", "reference", program, target, {{}, seeds, "", ""}),
+                            state_->options.timeout_seconds, failure);
+  if (!answer) answer = {"0", "error", failure.detail};
+  wire::refuse_machine(*answer);
+  return wire::reference_in(*answer, program.kernel.name, seeds.size());
 }
 
 }  // namespace tc

@@ -150,7 +150,7 @@ void RelayBuilder::build(const KernelProgram& program, const std::string& target
       traces.size(),
       [&](size_t i, const std::string& number) {
         return wire::request_of(number, "build", program, target,
-                                {traces[i], 0, options.libraries, options.work_folder});
+                                {traces[i], {}, options.libraries, options.work_folder});
       },
       [&](size_t i, Words answer) { built(i, wire::candidate_in(std::move(answer))); });
 }
@@ -158,13 +158,15 @@ void RelayBuilder::build(const KernelProgram& program, const std::string& target
 std::vector<std::vector<Bytes>> RelayBuilder::reference(const KernelProgram& program,
                                                         const std::string& target,
                                                         const std::vector<uint64_t>& seeds) {
-  std::vector<std::vector<Bytes>> results(seeds.size());
+  std::vector<std::vector<Bytes>> results;
   state_->ask(
-      seeds.size(),
-      [&](size_t i, const std::string& number) {
-        return wire::request_of(number, "reference", program, target, {{}, seeds[i], "", ""});
+      1,
+      [&](size_t, const std::string& number) {
+        return wire::request_of(number, "reference", program, target, {{}, seeds, "", ""});
       },
-      [&](size_t i, const Words& answer) { results[i] = wire::reference_in(answer, program.kernel.name); });
+      [&](size_t, const Words& answer) {
+        results = wire::reference_in(answer, program.kernel.name, seeds.size());
+      });
   return results;
 }
 

@@ -84,7 +84,7 @@ TEST(KernelProgram, ReferenceIsWhatTheInterpreterSays) {
       buffers[buffer.name] = tensor;
     }
     interpret(program.kernel, {}, buffers, true);
-    const std::vector<Bytes> outputs = reference_outputs(program, here, 7);
+    const std::vector<Bytes> outputs = reference_outputs(program, here, {7})[0];
     size_t output = 0;
     for (const Buffer& buffer : program.kernel.buffers) {
       if (buffer.scope != Scope::Output) continue;
@@ -345,7 +345,8 @@ TEST_P(Builder, GivesReferences) {
   const KernelProgram program = convolution();
   const auto two = open()->reference(program, "native", {1, 2});
   ASSERT_EQ(two.size(), 2u);
-  EXPECT_EQ(two[0], reference_outputs(program, parse_target("native"), 1));
+  EXPECT_EQ(two[0], reference_outputs(program, parse_target("native"), {1})[0]);
+  EXPECT_EQ(two[1], reference_outputs(program, parse_target("native"), {2})[0]);
   EXPECT_NE(two[0], two[1]);
 }
 
