@@ -37,6 +37,9 @@ class Measurer {
   virtual std::string device_key() const = 0;
   virtual std::string unit() const = 0;              // "seconds" or "simulated cycles"
   virtual double clock_hz() const { return 2.5e9; }  // of the device, roughly; for the roofline
+  // The task whose untuned schedule is measured after the next call of measure(), which may begin to build it
+  // while a device is at work; null: nothing more is to be built ahead. The task outlives the measuring.
+  virtual void expect(const KernelTask*) {}
   // One result per trace, in their order. Runs of the incumbent are interleaved with theirs, and `ratio`
   // refers to the incumbent's time. `rounds` is the number of samples of each. Never throws because a
   // candidate fails; throws a Device error where no device is left.

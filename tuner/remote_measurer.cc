@@ -14,19 +14,19 @@
 
 #include "ir/error.h"
 #include "ir/interrupt.h"
-#include "runtime/new_file.h"
 #include "runtime/rpc/sample_data.h"
 #include "tuner/device_health.h"
 #include "tuner/median.h"
+#include "tuner/prepared_kernels.h"
 
 namespace tc {
 namespace {
 
 constexpr int kDataSets = 2;
-constexpr int kMaxAttempts = 3;   // at one chunk: the first and two more, on other devices where possible
-constexpr size_t kChunk = 8;      // candidates that run interleaved on one device
-constexpr size_t kMaxBuilt = 64;  // candidates of one kernel whose executables are kept
+constexpr int kMaxAttempts = 3;  // at one chunk: the first and two more, on other devices where possible
+constexpr size_t kChunk = 8;     // candidates that run interleaved on one device
 constexpr double kNoisySpread = 0.25;
+constexpr double kLeastCall = 1;  // cycles; no call takes less
 
 Timing timing_of(std::vector<double> samples) {
   Timing timing;
@@ -126,23 +126,6 @@ std::vector<Measurement> ratios(const std::vector<std::vector<Answer>>& answers,
   return results;
 }
 
-// A candidate whose executable is in a file.
-struct Built {
-  BuiltCandidate candidate;
-  RemoteFile file;  // the path is empty where it could not be built
-};
-
-// Writes the bytes to a file of the folder, named by their hash. Each executable of a kernel contains the
-// kernel's constants, so that together they would take much memory.
-RemoteFile kept_in(const std::string& folder, const std::string& sha256, const std::string& bytes) {
-  const std::string path = folder + "/" + sha256;
-  runtime::NewFile file;
-  if (!file.open(path.c_str()) || !file.write(bytes.data(), bytes.size()) || !file.finish())
-    fail(ErrorKind::Device, "a candidate cannot be kept at '", path, "': ", file.why(),
-         "; free some disk space");
-  return {sha256, path, ""};
-}
-
 // Waits for the threads; where this one is interrupted meanwhile, they are told to stop.
 void wait_for_all(std::vector<std::future<void>>& helpers, std::atomic<bool>& stop) {
   try {
@@ -162,35 +145,23 @@ void wait_for_all(std::vector<std::future<void>>& helpers, std::atomic<bool>& st
 struct RemoteMeasurer::State {
   OpenDevice open;
   MeasureOptions options;
-  CandidateBuilder& builder;
-  std::mutex mutex;  // of the devices
+  PreparedKernels prepared;
+  const KernelTask* expected = nullptr;  // its untuned schedule is measured next
+  std::mutex mutex;                      // of the devices
   std::condition_variable changed;
   DeviceHealth health;
   std::vector<std::unique_ptr<LeasedDevice>> idle;
   int devices = 0;  // idle or measuring
   std::string key, unit;
   double clock_hz = 2.5e9;
-  // Expected outputs of the kernel that was measured last.
-  std::string reference_of;
-  double fastest_call = 0;  // on an exact device, of all its candidates so far; 0: there is none
-  ProgramPorts ports;
-  std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> reference;
-  std::map<Trace, Built> built;  // its candidates so far
   // Of a device that gives the same time each time: what it answered about an executable, by its hash. It is
   // not asked again.
   std::map<std::string, Answer> exact;
 
-  ~State() { forget_built(); }
-
-  void forget_built() {
-    for (const auto& [trace, made] : built) {
-      if (!made.file.path.empty()) unlink(made.file.path.c_str());
-    }
-    built.clear();
-  }
-
   State(OpenDevice open_device, CandidateBuilder& candidate_builder, const MeasureOptions& measure_options)
-      : open(std::move(open_device)), options(measure_options), builder(candidate_builder) {
+      : open(std::move(open_device)),
+        options(measure_options),
+        prepared(candidate_builder, measure_options.work_folder, seeds_of(measure_options)) {
     keep(open(true));
   }
 
@@ -217,25 +188,6 @@ struct RemoteMeasurer::State {
       if (!more) return;
       keep(std::move(more));
     }
-  }
-
-  // Builds the candidates that were not built before: the rounds of a batch call this up to three times, with
-  // fewer and fewer traces.
-  void build(const KernelProgram& program, const std::string& target, const std::vector<Trace>& traces) {
-    std::vector<Trace> fresh;
-    for (const Trace& trace : traces) {
-      if (!built.count(trace)) fresh.push_back(trace);
-    }
-    if (built.size() + fresh.size() > kMaxBuilt) {
-      forget_built();
-      fresh = traces;
-    }
-    builder.build(program, target, fresh, [&](size_t i, BuiltCandidate candidate) {
-      Built& made = built[fresh[i]];
-      if (candidate.outcome == Outcome::Ok)
-        made.file = kept_in(options.work_folder, candidate.sha256, std::exchange(candidate.executable, {}));
-      made.candidate = std::move(candidate);
-    });
   }
 
   // Takes a device for this thread alone. Waits while other threads have all of them; leases a new one where
@@ -333,6 +285,50 @@ struct RemoteMeasurer::State {
   }
 
   bool is_exact() const { return unit != "seconds"; }
+
+  static std::vector<uint64_t> seeds_of(const MeasureOptions& options) {
+    std::vector<uint64_t> seeds;
+    for (int i = 0; i < kDataSets; ++i)
+      seeds.push_back(runtime::mix_bits(options.seed + 1 + static_cast<uint64_t>(i)));
+    return seeds;
+  }
+
+  KernelRequest request_for(const KernelTask& task) const {
+    KernelRequest request = {&task, {}};
+    request.program.kernel = task.kernel;
+    request.program.layout_lines = task.layout_lines;
+    request.program.threads = task.single_thread ? 1 : task.threads;
+    // On a simulator constants stay warm: it is too slow for many calls, and its caches are small.
+    request.program.bytes_between_calls = is_exact() ? 0 : task.bytes_between_calls;
+    request.program.constants_seed = runtime::mix_bits(options.seed);
+    return request;
+  }
+
+  // The schedules of a kernel that could be built, as programs to measure; `place` gets each one's place
+  // among them.
+  ProgramSet programs_of(const KernelTask& task, const PreparedKernel& kernel,
+                         const std::vector<Trace>& traces, std::map<Trace, size_t>& place) const {
+    const BuiltFile& incumbent = kernel.built.at(traces[0]);
+    ProgramSet programs;
+    programs.inputs = kernel.ports.inputs;
+    programs.outputs = kernel.ports.outputs;
+    programs.data_sets = kernel.reference;
+    programs.threads = task.single_thread ? 1 : task.threads;
+    programs.slow_ratio = kSlowRatio;
+    if (const auto known = exact.find(incumbent.file.sha256);
+        known != exact.end() && known->second.measurement.outcome == Outcome::Ok)
+      programs.longest_call = kSlowRatio * known->second.measurement.time.median / incumbent.candidate.calls;
+    // Nobody chooses the incumbent: it is what remains where no other schedule is chosen.
+    programs.known_call = traces.size() == 1 ? kLeastCall : kernel.fastest_call;
+    for (const Trace& trace : traces) {
+      const BuiltFile& built = kernel.built.at(trace);
+      if (built.file.path.empty()) continue;
+      place[trace] = programs.executables.size();
+      programs.executables.push_back(built.file);
+      programs.calls.push_back(built.candidate.calls);
+    }
+    return programs;
+  }
 
   rpc::MeasureRequest request_of(const ProgramSet& programs, const std::vector<size_t>& which, int rounds,
                                  std::vector<RemoteFile>& files) const {
@@ -506,66 +502,42 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
   return state.is_exact() ? state.exact_results(programs, answers, chunks) : ratios(answers, chunks);
 }
 
+// Only while an exact device measures: what is built on the same machine would disturb the times of others.
+void RemoteMeasurer::expect(const KernelTask* next) {
+  if (next == nullptr) state_->prepared.stop();
+  state_->expected = state_->is_exact() ? next : nullptr;
+}
+
 std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const Trace& incumbent,
                                                  const std::vector<Trace>& traces, int rounds) {
   State& state = *state_;
-  KernelProgram program;
-  program.kernel = task.kernel;
-  program.layout_lines = task.layout_lines;
-  program.threads = task.single_thread ? 1 : task.threads;
-  // On a simulator constants stay warm: it is too slow for many calls, and its caches are small.
-  program.bytes_between_calls = state.unit == "seconds" ? task.bytes_between_calls : 0;
-  program.constants_seed = runtime::mix_bits(state.options.seed);
-  if (state.reference_of != task.workload) {
-    state.ports = program_ports(program, task.target);
-    std::vector<uint64_t> seeds;
-    for (int i = 0; i < kDataSets; ++i)
-      seeds.push_back(runtime::mix_bits(state.options.seed + 1 + static_cast<uint64_t>(i)));
-    const std::vector<std::vector<Bytes>> outputs = state.builder.reference(program, task.target.name, seeds);
-    state.reference.clear();
-    for (size_t i = 0; i < seeds.size(); ++i) {
-      auto& files = state.reference.emplace_back(seeds[i], std::vector<RemoteFile>()).second;
-      for (const Bytes& bytes : outputs[i]) files.push_back(remote_bytes(bytes.data(), bytes.size()));
-    }
-    state.reference_of = task.workload;
-    state.fastest_call = 0;
-    state.forget_built();
-  }
   // The incumbent comes first; a trace that equals the incumbent's is not built a second time.
   std::vector<Trace> wanted = {incumbent};
   for (const Trace& trace : traces) {
     if (std::find(wanted.begin(), wanted.end(), trace) == wanted.end()) wanted.push_back(trace);
   }
-  state.build(program, task.target.name, wanted);
-  const BuiltCandidate& first = state.built.at(incumbent).candidate;
+  PreparedKernel& kernel = state.prepared.get(state.request_for(task), wanted);
+  const BuiltCandidate& first = kernel.built.at(incumbent).candidate;
   if (first.outcome != Outcome::Ok) {
     Measurement failed;
     failed.outcome = first.outcome;
     failed.detail = "the untuned schedule: " + first.detail;
     return std::vector<Measurement>(traces.size(), failed);
   }
-  ProgramSet programs;
-  programs.inputs = state.ports.inputs;
-  programs.outputs = state.ports.outputs;
-  programs.data_sets = state.reference;
-  programs.threads = task.single_thread ? 1 : task.threads;
-  programs.slow_ratio = kSlowRatio;
-  if (const auto known = state.exact.find(state.built.at(incumbent).file.sha256);
-      known != state.exact.end() && known->second.measurement.outcome == Outcome::Ok)
-    programs.longest_call = kSlowRatio * known->second.measurement.time.median / first.calls;
-  programs.known_call = state.fastest_call;
   std::map<Trace, size_t> place;  // of each trace among the executables
-  for (const Trace& trace : wanted) {
-    const RemoteFile& file = state.built.at(trace).file;
-    if (file.path.empty()) continue;
-    place[trace] = programs.executables.size();
-    programs.executables.push_back(file);
-    programs.calls.push_back(state.built.at(trace).candidate.calls);
+  const ProgramSet programs = state.programs_of(task, kernel, wanted, place);
+  if (const KernelTask* next = std::exchange(state.expected, nullptr))
+    state.prepared.begin(state.request_for(*next), next->untuned);
+  std::vector<Measurement> measured;
+  try {
+    measured = measure_programs(programs, rounds);
+  } catch (...) {
+    state.prepared.stop();
+    throw;
   }
-  const std::vector<Measurement> measured = measure_programs(programs, rounds);
   std::vector<Measurement> results;
   for (const Trace& trace : traces) {
-    const BuiltCandidate& candidate = state.built.at(trace).candidate;
+    const BuiltCandidate& candidate = kernel.built.at(trace).candidate;
     Measurement failed;
     failed.outcome = candidate.outcome;
     failed.detail = candidate.detail;
@@ -575,8 +547,8 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
     result.time.minimum /= candidate.calls;
     result.ratio *= static_cast<double>(first.calls) / candidate.calls;
     if (state.is_exact() && result.outcome == Outcome::Ok &&
-        (state.fastest_call == 0 || result.time.median < state.fastest_call))
-      state.fastest_call = result.time.median;
+        (kernel.fastest_call == 0 || result.time.median < kernel.fastest_call))
+      kernel.fastest_call = result.time.median;
   }
   return results;
 }

@@ -57,6 +57,7 @@ class RemoteMeasurer : public Measurer {
   std::string device_key() const override;
   std::string unit() const override;
   double clock_hz() const override;
+  void expect(const KernelTask* next) override;
   std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent,
                                    const std::vector<Trace>& traces, int rounds) override;
   // One measurement per executable; ratios refer to the first.

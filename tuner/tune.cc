@@ -287,7 +287,8 @@ class Session {
     double all = 0, skipped = 0;  // predicted seconds
     int number = 0;
     const std::vector<TunedKernel*> order = kernels_.by_prediction();
-    for (TunedKernel* kernel : order) {
+    for (size_t i = 0; i < order.size(); ++i) {
+      TunedKernel* const kernel = order[i];
       if (stopped()) return;
       const double predicted = kernel->task->predicted_seconds * kernels_.weight(*kernel);
       all += predicted;
@@ -296,12 +297,15 @@ class Session {
           is_limited() && kernel != order.front() && !kernel->known.count(kernel->task->untuned) &&
           (seconds() - begin > share || kernel_seconds_left() <= seconds_for_untuned(*kernel));
       if (!is_late) report("measuring " + kernel->task->label);
+      const TunedKernel* next = i + 1 < order.size() ? order[i + 1] : nullptr;
+      if (next && !next->known.count(next->task->untuned)) measurer_.expect(next->task);
       if (is_late || !measure_untuned(*kernel)) {
         kernel->skipped = true;
         skipped += predicted;
         ++number;
       }
     }
+    measurer_.expect(nullptr);
     if (number > 0)
       result_.notes.push_back(text("the time did not last to measure ", number, " of ", kernels_.size(),
                                    " kernels, which are predicted to take ",
