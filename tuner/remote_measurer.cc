@@ -526,7 +526,9 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   }
   std::map<Trace, size_t> place;  // of each trace among the executables
   const ProgramSet programs = state.programs_of(task, kernel, wanted, place);
-  if (const KernelTask* next = std::exchange(state.expected, nullptr))
+  // Another kernel only: what is prepared of this one is read below.
+  if (const KernelTask* next = std::exchange(state.expected, nullptr);
+      next != nullptr && next->workload != task.workload)
     state.prepared.begin(state.request_for(*next), next->untuned);
   std::vector<Measurement> measured;
   try {

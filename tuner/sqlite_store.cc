@@ -208,7 +208,7 @@ void SqliteStore::write(const std::vector<Record>& records) {
         "spread = excluded.spread, ratio = excluded.ratio, worst_error = excluded.worst_error, "
         "language_major = excluded.language_major, language_minor = excluded.language_minor, "
         "seed = excluded.seed, created = excluded.created, author = excluded.author");
-    const std::string author = own_name();
+    static const std::string author = own_name();  // once: getpwuid() serves one thread at a time
     for (const Record& record : records) {
       const Measurement& measured = record.measurement;
       workload.reset();
