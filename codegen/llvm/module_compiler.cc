@@ -321,7 +321,8 @@ Bytes ModuleCompiler::emit_once(bool assembly, int& spills) {
   auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   // LLVM's machine scheduler moves products away from their loads, so that sums no longer fit the registers.
-  if (!counts_registers(target_) || any_function("tc-ordered"))
+  const bool in_scalars = target_.is_riscv() && target_.vector_bits == 0 && target_.word_bits == 32;
+  if (!counts_registers(target_) || in_scalars || any_function("tc-ordered"))
     config->disablePass(&llvm::MachineSchedulerID);
   llvm::raw_string_ostream watched(watched_text_);
   add_machine_passes(*config, watched);

@@ -5,6 +5,7 @@
 
 #include "ir/ops/op.h"
 #include "ir/target/narrow_product.h"
+#include "ir/target/register_groups.h"
 
 namespace tc {
 namespace {
@@ -189,7 +190,9 @@ class LayoutChooser {
 
   // Whether only convolutions of all channels read the value, as blocks of a few bytes.
   bool is_read_as_few_bytes(ValueId id) const {
-    if (!packs_into_byte_products(id)) return false;
+    const bool moves_bytes = adds_products_in_scalars(target_) || sums_are_scalars(target_.matrix);
+    if (!moves_bytes || !is_byte(id) || channels(id) > kFewBytes || !worth(id) || block_of(id) != kFewBytes)
+      return false;
     bool any = false;
     for (const Node& node : graph_.nodes) {
       for (const ValueId input : node.inputs) {
@@ -214,9 +217,9 @@ class LayoutChooser {
       return blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
     }
     if (traits.blocks == OpTraits::Blocks::Neighbours) return blocked(node.inputs[0]) && whole_blocks(out);
-    // Pixels of few channels become words at once, where code moves their bytes one by one in any case.
-    if (traits.movement == OpTraits::Movement::Permute)
-      return adds_products_in_scalars(target_) && is_read_as_few_bytes(out);
+    // Pixels of few channels become words at once, where code moves their bytes one by one in any case, or
+    // one instruction gathers them.
+    if (traits.movement == OpTraits::Movement::Permute) return is_read_as_few_bytes(out);
     // Padding of what quantised convolutions read.
     if (traits.movement == OpTraits::Movement::Pad) {
       return is_byte(out) && blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out) &&

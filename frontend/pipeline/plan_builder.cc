@@ -22,6 +22,7 @@
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
 #include "ir/scratch.h"
+#include "ir/target/register_groups.h"
 #include "scheduler/algebra/algorithms.h"
 
 namespace tc {
@@ -197,8 +198,10 @@ class PlanBuilder final : public ControlSteps {
   }
 
   void build_plain_steps(Frame& frame, bool top, PlanSteps& steps) {
-    std::vector<Group> groups =
-        attention_.join(*frame.graph, fuse_groups(*frame.graph, options_.target.least_code), frame.layouts);
+    // One instruction loads the bytes of a transpose (MVE).
+    const bool gathers = sums_are_scalars(options_.target.matrix);
+    std::vector<Group> groups = attention_.join(
+        *frame.graph, fuse_groups(*frame.graph, options_.target.least_code, gathers), frame.layouts);
     // Only without sizes that a run computes: they are known from a certain step on.
     if (saving_ >= MemorySaving::Order && frame.graph->data_symbols.empty() &&
         frame.graph->relations.empty()) {

@@ -29,9 +29,10 @@ bool is_movement_row(const OpRow& row) {
 
 class Grouper {
  public:
-  Grouper(const Graph& graph, bool recompute_bytes)
+  Grouper(const Graph& graph, bool recompute_bytes, bool change_moved_bytes)
       : graph_(graph),
         recompute_bytes_(recompute_bytes),
+        change_moved_bytes_(change_moved_bytes),
         producers_(graph.producers()),
         consumers_(graph.consumers()),
         owner_(graph.nodes.size(), -1) {
@@ -44,7 +45,7 @@ class Grouper {
       if (is_anchor(node)) grow(node);
     }
     for (int node = 0; node < count(); ++node) {
-      if (owner_[node] < 0 && !is_part(node)) grow(node);
+      if (owner_[node] < 0 && !is_part(node) && !is_changed_while_moved(node)) grow(node);
     }
     for (int node = 0; node < count(); ++node) {
       if (owner_[node] < 0) grow(node);
@@ -77,7 +78,6 @@ class Grouper {
   }
   bool is_permute(int node) const { return row(node).traits.movement == Movement::Permute; }
   bool is_product(int node) const { return row(node).traits.contraction == OpTraits::Contraction::Product; }
-  bool is_row_program(int node) const { return row(node).traits.row_program; }
 
   const Shape* shape_of_output(int node) const {
     ValueId id = graph_.nodes[node].outputs.at(0);
@@ -166,6 +166,15 @@ class Grouper {
     return is_elementwise(node) && is_byte(graph_.nodes[node].outputs[0]) && is_byte(inputs[0]) &&
            std::all_of(inputs.begin() + 1, inputs.end(), is_one);
   }
+  // The same, and only a transpose reads the bytes, at once or after other such steps: it can change them
+  // while it moves them.
+  bool is_changed_while_moved(int node) const {
+    if (!change_moved_bytes_ || !changes_bytes(node)) return false;
+    const ValueId id = graph_.nodes[node].outputs[0];
+    const std::vector<int>& readers = consumers_[id];
+    return graph_outputs_.count(id) == 0 && readers.size() == 1 &&
+           (is_permute(readers[0]) || is_changed_while_moved(readers[0]));
+  }
   // A float computed from one integer: its conversion, followed by a few steps whose other operands are
   // constants.
   bool is_scaled_integer(int node) const {
@@ -246,7 +255,7 @@ class Grouper {
             wanted = wanted || is_part_of_rows(producer) || row(producer).traits.fill;
           if (recompute_bytes_ && is_product(anchor) && id == graph_.nodes[node].inputs[0])
             wanted = wanted || (node_leads_to(anchor, node, set) && changes_bytes(producer));
-          if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
+          if (row(anchor).traits.row_program && node_leads_to(anchor, node, set)) {
             wanted = is_elementwise(producer) && shape_of_output(producer) &&
                      graph_[graph_.nodes[anchor].inputs[0]].shape &&
                      *shape_of_output(producer) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
@@ -255,6 +264,7 @@ class Grouper {
             wanted = wanted || is_part(producer) || is_permute(producer) ||
                      (is_elementwise(producer) && same_shape(producer, anchor));
           }
+          if (is_permute(anchor)) wanted = wanted || is_changed_while_moved(producer);
           if (!wanted) continue;
           set.insert(producer);
           grew = true;
@@ -324,7 +334,7 @@ class Grouper {
   }
 
   const Graph& graph_;
-  const bool recompute_bytes_;
+  const bool recompute_bytes_, change_moved_bytes_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
   std::set<ValueId> graph_outputs_;
@@ -335,8 +345,8 @@ class Grouper {
 
 }  // namespace
 
-std::vector<Group> fuse_groups(const Graph& graph, bool recompute_bytes) {
-  return Grouper(graph, recompute_bytes).run();
+std::vector<Group> fuse_groups(const Graph& graph, bool recompute_bytes, bool change_moved_bytes) {
+  return Grouper(graph, recompute_bytes, change_moved_bytes).run();
 }
 
 std::string str(const Graph& graph, const std::vector<Group>& groups) {

@@ -25,8 +25,11 @@ struct Group {
 //   every other node is a group of its own.
 // A group stores exactly one value unless one op has several outputs. With `recompute_bytes`, a matrix
 // product also takes what changes the bytes that it multiplies (as signed bytes into unsigned ones) and
-// computes it for each product anew: fewer kernels and no memory for the changed bytes, but slower.
-std::vector<Group> fuse_groups(const Graph& graph, bool recompute_bytes = false);
+// computes it for each product anew: fewer kernels and no memory for the changed bytes, but slower. With
+// `change_moved_bytes`, a transpose of bytes also takes what changes these, for targets whose code for it is
+// no slower than that of a mere transpose.
+std::vector<Group> fuse_groups(const Graph& graph, bool recompute_bytes = false,
+                               bool change_moved_bytes = false);
 
 std::string str(const Graph& graph, const std::vector<Group>& groups);
 

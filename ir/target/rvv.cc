@@ -45,6 +45,8 @@ Target scalar() {
   target.abi = "lp64d";
   target.vector_bits = 0;
   target.vector_registers = 32;  // scalar floating-point registers
+  // Without the zero, the stack pointer, two that the ABI reserves, and the one that counts a loop's trips.
+  target.integer_registers = 27;
   target.block = 4;
   target.tiles = {{4, 6}, {4, 5}, {4, 4}, {2, 8}, {2, 6}, {1, 16}, {4, 3}, {2, 4},
                   {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1}, {2, 1},  {1, 2}, {1, 1}};
@@ -76,6 +78,7 @@ Target vector(int bits) {
   bool shortest = bits == 128;
   target.name = shortest ? "rv64gcv" : "rv64gcv_zvl" + std::to_string(bits) + "b";
   target.features += ",+v,+zvl" + std::to_string(bits) + "b";
+  target.integer_registers = 0;  // sums are vectors
   target.vector_bits = bits;
   target.vector_registers = 32;
   target.scalable = true;

@@ -297,7 +297,9 @@ class BandLoops {
     for (const Loops& loops : zeros_) {
       if (!loops.copies.empty()) b_.apply("register_tile ", loops.inside);
       b_.apply("vectorize ", loops.lane);
-      if (!loops.copies.empty()) b_.apply("unroll ", loops.copies);
+      if (loops.copies.empty()) continue;
+      b_.apply("unroll ", loops.copies);
+      b_.attempt("isolate ", loops.inside);
     }
     if (!peak_.empty()) b_.apply("register_tile ", peak_);
     for (const Loops& loops : scales_) {

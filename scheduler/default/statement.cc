@@ -4,6 +4,7 @@
 
 #include "ir/scheduled.h"
 #include "ir/target/narrow_product.h"
+#include "ir/target/register_groups.h"
 #include "scheduler/default/builder.h"
 
 namespace tc {
@@ -247,6 +248,26 @@ void divide_scalars(TraceBuilder& b, const Statement& statement, const std::vect
   divide_copies(b, last, kCopies, result);
 }
 
+// A few trips of the innermost loop around lanes that are the channels of a block of bytes: where one vector
+// holds several such blocks, code moves them together.
+void divide_blocks(TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
+                   StatementLoops& result) {
+  constexpr int64_t kBlocks = 4;
+  const Buffer& buffer = b.kernel().buffers[static_cast<size_t>(statement.write.buffer)];
+  if (!sums_are_scalars(b.target().matrix) || b.target().least_code || size_of(buffer.dtype) != 1 ||
+      statement.reduction != Reduction::None || !result.copies.empty() || result.outer.empty())
+    return;
+  const auto named = [&](const std::string& name) {
+    return std::find_if(loops.begin(), loops.end(),
+                        [&](const TraceBuilder::Loop& loop) { return loop.name == name; });
+  };
+  const auto lanes = named(result.lanes), last = named(result.outer.back());
+  if (lanes == loops.end() || element_stride(b.kernel(), statement.write, lanes->iterator) != 1) return;
+  if (last == loops.end() || !last->extent || *last->extent % kBlocks != 0) return;
+  result.outer.pop_back();
+  divide_copies(b, *last, kBlocks, result);
+}
+
 // The order of the loops around the vectors. Lanes that are not contiguous use one element of each cache
 // line; the loop over the other elements of these lines becomes the innermost, so that a line is used up
 // while the first cache holds it. Targets whose vectors are not scalable transpose such vectors in registers
@@ -287,6 +308,7 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   const std::string across = knobs.copies == 1 ? "" : transposed_copies(b, statement, loops, lane, width);
   StatementLoops divided = divide_loops(b, statement, loops, knobs, lane, across);
   if (lane.empty() && knobs.copies == 0) divide_scalars(b, statement, loops, divided);
+  if (knobs.copies == 0 && loads_of(statement).size() == 1) divide_blocks(b, statement, loops, divided);
   const std::vector<std::string> near = neighbours_last(b, statement, loops, lane, divided.outer);
   const std::vector<std::string> outer = moved(near, knobs.order);
   std::vector<std::string> order = outer;

@@ -312,8 +312,7 @@ static bool counts_in_word(const KernelContext::LoopHead& head, const Target& ta
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(head.upper);
   if (first != nullptr && last != nullptr)
     return first->getSExtValue() >= 0 && last->getSExtValue() <= INT32_MAX - head.step;
-  return target.arch == Arch::ArmM && head.range && head.range->low >= 0 &&
-         head.range->high <= INT32_MAX - head.step;
+  return head.range && head.range->low >= 0 && head.range->high <= INT32_MAX - head.step;
 }
 
 KernelContext::LoopResult KernelContext::loop(const LoopHead& head, const std::vector<llvm::Value*>& carried,

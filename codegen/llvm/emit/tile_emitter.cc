@@ -151,11 +151,13 @@ void TileEmitter::nest(size_t position, Constraints pending) {
   switch (loop.kind) {
     case TileLoop::Kind::Vector: nest(position + 1, pending); break;
     case TileLoop::Kind::Unroll:
-      if (copy_words(position, pending) || sum_bytes(position, pending)) break;
+      if (copy_words(position, pending) || copy_bytes(position, pending) || sum_bytes(position, pending))
+        break;
       waits_ = stores_across(position);
       for (int64_t i = 0; i < loop.extent; ++i) {
         values_[loop.name] = Affine(i);
         nest(position + 1, pending);
+        if (i + 1 < loop.extent && is_step(loop)) end_step();
       }
       values_.erase(loop.name);
       store_transposed();
@@ -165,6 +167,25 @@ void TileEmitter::nest(size_t position, Constraints pending) {
     case TileLoop::Kind::Matrix:
       fail(ErrorKind::Internal, "internal error: a matrix loop outside of a product");
   }
+}
+
+// Whether the copies of the loop are steps of scalar sums that fill the registers.
+bool TileEmitter::is_step(const TileLoop& loop) const {
+  if (context_.target.vector_bits > 0 || !region_.active || statement_->reduction != Reduction::Sum)
+    return false;
+  const auto& index = statement_->write.index;
+  return std::none_of(index.begin(), index.end(),
+                      [&](const Subscript& each) {
+                        return mentions(each.affine.substitute(tile_->iterators), loop.name);
+                      }) &&
+         fills_registers();
+}
+
+// Loads of later steps must stay after this one: LLVM would move them together, or keep what several steps
+// load, and spill sums to make room for it.
+void TileEmitter::end_step() {
+  builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+  if (!loaded_.empty()) loaded_.back().clear();
 }
 
 void TileEmitter::branch_on(const Constraints& constraints, const std::function<void()>& body) {

@@ -234,7 +234,14 @@ class TileEmitter {
   // The same where it has widened the rows of a map, over which a window slides.
   bool add_widened_rows();
   bool add_gathered_windows();
+
+  // tile_word_copies.cc: copies of bytes, words or 16 at a time.
+  int64_t copies_of_bytes(size_t position, const Expr* source, const Constraints& pending) const;
+  // Runs with the variables of each copy of the unrolled loops from `position` on.
+  void for_each_copy(size_t position, int64_t count, const std::function<void()>& run);
+  bool copy_bytes(size_t position, const Constraints& pending);
   bool copy_words(size_t position, const Constraints& pending);
+
   std::vector<llvm::Value*> lanes_of_sum(const std::string& name);
   void set_lanes_of_sum(const std::string& name, const std::vector<llvm::Value*>& lanes);
   // Adds products of two bytes in each of four lanes, of which one operand may be the same in all lanes.
@@ -300,6 +307,8 @@ class TileEmitter {
 
   // Whether the accumulators leave less than half of the registers to the operands.
   bool fills_registers() const;
+  bool is_step(const TileLoop& loop) const;
+  void end_step();
 
   // tile_values.cc: expressions.
   Value evaluate(const ExprPtr& expr, const Guard& guard);

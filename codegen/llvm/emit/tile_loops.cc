@@ -60,11 +60,7 @@ void TileEmitter::serial_copy(size_t position, const SerialBounds& bounds, const
   loaded_.emplace_back();
   nest(position + 1, bounds.rest);
   if (region_.in_blocks) add_waiting_products();
-  if (!ends_block && fills_registers()) {
-    // Loads of later steps must stay after this one: LLVM would move them together and spill sums to make
-    // room for them.
-    builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
-  }
+  if (!ends_block && fills_registers()) end_step();
   loaded_.pop_back();
   known_.resize(known);
   values_.erase(loop.name);

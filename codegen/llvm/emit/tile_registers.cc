@@ -174,6 +174,10 @@ bool TileEmitter::fills_registers() const {
   for (const auto& [name, accumulator] : region_.accumulators) {
     bits += static_cast<double>(accumulator.value->getType()->getPrimitiveSizeInBits().getKnownMinValue());
   }
+  // Sums of scalars: as many registers again hold operands and products.
+  if (target.is_riscv() && target.vector_bits == 0 && target.word_bits == 32)
+    return statement_ != nullptr && statement_->value->dtype == DType::I32 &&
+           2 * bits > 32.0 * target.integer_registers;
   // Where bytes are multiplied, those that all lanes share are broadcast to registers, too.
   const int held =
       statement_ != nullptr && statement_->value->dtype == DType::I32 && byte_products(target) > 0 ? 4 : 2;

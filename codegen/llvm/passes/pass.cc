@@ -5,6 +5,8 @@
 
 #include "codegen/llvm/module_compiler.h"
 #include "codegen/llvm/passes/branchless_borders.h"
+#include "codegen/llvm/passes/carry_addresses.h"
+#include "codegen/llvm/passes/drop_unused_products.h"
 #include "codegen/llvm/passes/if_convert_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/encode_products.h"
@@ -37,6 +39,10 @@ bool riscv_ordered(const Target& target) { return orders_code(target) && target.
 bool joins_vectors(const Target& target) { return riscv_ordered(target) && target.broadcast_operand; }
 bool is_cortex_m(const Target& target) { return target.arch == Arch::ArmM; }
 bool is_scalar_cortex_m(const Target& target) { return is_cortex_m(target) && target.vector_bits == 0; }
+bool is_vector_cortex_m(const Target& target) { return is_cortex_m(target) && target.vector_bits > 0; }
+bool carries_addresses(const Target& target) {
+  return target.word_bits == 32 && (is_cortex_m(target) ? target.vector_bits > 0 : target.vector_bits == 0);
+}
 bool has_avx512_registers(const Target& target) {
   return target.arch == Arch::X86_64 && target.vector_registers >= kRegistersOfAvx512;
 }
@@ -70,6 +76,13 @@ const std::vector<CodePass>& code_pass_table() {
       {"scalarise_epilogues",
        "Scalarises the epilogues of sums lane by lane, so that few results are live in registers.",
        "Cortex-M without vectors", is_scalar_cortex_m, Stage::Last, on_function<scalarise_epilogues>},
+      {"drop_unused_products",
+       "Removes from pieces of assembly the products whose sums nothing reads, and their loads.",
+       "Cortex-M with vectors", is_vector_cortex_m, Stage::Last, on_function<drop_unused_products>},
+      {"carry_addresses",
+       "Has loops carry addresses as pointers that they add to, and computes the first ones in 32 bits.",
+       "Cortex-M with vectors; RISC-V of 32 bits without", carries_addresses, Stage::Last,
+       on_function<carry_addresses>},
       {"pipeline_epilogues",
        "Software-pipelines loops over tiles with short sums of bytes: epilogues overlap the next sums.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<pipeline_epilogues>},

@@ -17,23 +17,101 @@ constexpr int64_t kVectorBytes = 16;
 // vectors are left to the epilogue's constants.
 constexpr int kTurns = 2;
 
-// Writes the instructions of steps: the operands of the piece are the sums, then the addresses of a's groups
-// and of b's, which move on from step to step. An accumulator has four sums, a group of b four vectors.
+// How the loads of one operand reach its groups, in all steps: at distances from addresses that stay, or at
+// addresses, one for each group, that move on from load to load.
+struct Reach {
+  std::vector<llvm::Value*> places;
+  bool stays = false;
+  bool words = false;  // whether loads are those of words, which reach further
+  // Where addresses stay: of each group its place, and how far from it the first step's vector is.
+  std::vector<size_t> place_of;
+  std::vector<int64_t> distance;
+
+  int64_t reach() const {
+    constexpr int64_t kOfBytes = 127, kWord = 4;
+    return words ? kOfBytes * kWord : kOfBytes;
+  }
+  const char* load() const { return words ? "vldrw.u32" : "vldrb.u8"; }
+};
+
+// Finds addresses that stay, one for all groups or one for each. `bytes` are those of a group's vectors.
+class ReachFinder {
+ public:
+  ReachFinder(Builder& builder, const std::vector<llvm::Value*>& places,
+              const std::vector<std::vector<int64_t>>& offsets, int64_t bytes)
+      : builder_(builder), places_(places), offsets_(offsets), bytes_(bytes) {}
+
+  // `apart`: how far the places are from the first one, where that is known.
+  Reach find(const std::vector<int64_t>& apart, bool are_aligned) {
+    Reach result;
+    result.words = are_aligned && all_words(apart);
+    if (!apart.empty() && stay_near(result, {places_.front()}, std::vector<size_t>(apart.size(), 0), apart))
+      return result;
+    std::vector<size_t> own;
+    for (size_t i = 0; i < places_.size(); ++i) own.push_back(i);
+    if (stay_near(result, places_, own, std::vector<int64_t>(places_.size(), 0))) return result;
+    result.places = places_;
+    return result;
+  }
+
+ private:
+  bool all_words(const std::vector<int64_t>& apart) const {
+    const auto is_word = [](int64_t offset) { return offset % 4 == 0; };
+    return std::all_of(apart.begin(), apart.end(), is_word) &&
+           std::all_of(offsets_.begin(), offsets_.end(), [&](const std::vector<int64_t>& each) {
+             return std::all_of(each.begin(), each.end(), is_word);
+           });
+  }
+
+  bool stay_near(Reach& result, const std::vector<llvm::Value*>& places, const std::vector<size_t>& place_of,
+                 const std::vector<int64_t>& distance) {
+    std::vector<int64_t> shifts;
+    for (size_t place = 0; place < places.size(); ++place) {
+      int64_t low = INT64_MAX, high = INT64_MIN;
+      for (size_t group = 0; group < place_of.size(); ++group) {
+        if (place_of[group] != place) continue;
+        for (const std::vector<int64_t>& step : offsets_) {
+          low = std::min(low, distance[group] + step[group]);
+          high = std::max(high, distance[group] + step[group] + bytes_ - kVectorBytes);
+        }
+      }
+      const int64_t reach = result.reach();
+      if (high - low > 2 * reach) return false;
+      shifts.push_back(high > reach ? high - reach : low < -reach ? low + reach : 0);
+    }
+    result.stays = true;
+    result.place_of = place_of;
+    for (size_t place = 0; place < places.size(); ++place)
+      result.places.push_back(
+          builder_.CreateConstGEP1_64(builder_.getInt8Ty(), places[place], shifts[place]));
+    for (size_t group = 0; group < place_of.size(); ++group)
+      result.distance.push_back(distance[group] - shifts[place_of[group]]);
+    return true;
+  }
+
+  Builder& builder_;
+  const std::vector<llvm::Value*>& places_;
+  const std::vector<std::vector<int64_t>>& offsets_;
+  const int64_t bytes_;
+};
+
+// Writes the instructions of steps. An accumulator has four sums, a group of b four vectors. The operands of
+// the piece are the sums, and from the given numbers on a's places and b's.
 class StepsWriter {
  public:
-  StepsWriter(int columns, const ProductSteps& steps, int sums, bool from_zero)
-      : columns_(columns), steps_(steps), sums_(sums), from_zero_(from_zero) {}
+  StepsWriter(int columns, const ProductSteps& steps, const Reach& a, const Reach& b, bool from_zero)
+      : columns_(columns), steps_(steps), a_(a), b_(b), from_zero_(from_zero) {}
 
   // In the vectors q0 and q1 b's columns, in q2 and what follows a's groups.
-  std::string text() {
+  std::string text(int number_of_a, int number_of_b) {
+    number_of_a_ = number_of_a;
+    number_of_b_ = number_of_b;
     const int a_count = static_cast<int>(steps_.a.size()), b_count = static_cast<int>(steps_.b.size());
     for (size_t step = 0; step < steps_.a_offsets.size(); ++step) {
       for (int b = 0; b < b_count; ++b) {
         for (int column = 0; column < columns_; ++column) {
-          const int64_t then = column + 1 < columns_ ? kVectorBytes : after(steps_.b_offsets, step, b);
-          load("vldrw.u32", column % kTurns, address(a_count + b), then);
-          for (int a = 0; a < a_count && b == 0 && column == 0; ++a)
-            load("vldrb.u8", kTurns + a, address(a), after(steps_.a_offsets, step, a));
+          load(/*of_a=*/false, step, b, column);
+          for (int a = 0; a < a_count && b == 0 && column == 0; ++a) load(/*of_a=*/true, step, a, 0);
           for (const ProductSteps::Product& product : steps_.products) {
             if (product.b == b) multiply(product, column, step);
           }
@@ -44,24 +122,34 @@ class StepsWriter {
   }
 
  private:
-  std::string address(int number) const { return tc::text("$", sums_ + number); }
   void line(const std::string& instruction) { text_ += instruction + "\n"; }
 
-  // By how much the address moves behind the last load of the step.
-  int64_t after(const std::vector<std::vector<int64_t>>& offsets, size_t step, int group) const {
+  // By how much the address moves behind the load.
+  int64_t after(bool of_a, size_t step, int group, int column) const {
+    if (!of_a && column + 1 < columns_) return kVectorBytes;
+    const auto& offsets = of_a ? steps_.a_offsets : steps_.b_offsets;
     const auto at = static_cast<size_t>(group);
-    const bool of_b = &offsets == &steps_.b_offsets;
-    if (step + 1 == offsets.size()) return of_b ? kVectorBytes : 0;
-    const int64_t moved = offsets[step + 1][at] - offsets[step][at];
-    return of_b ? moved - (columns_ - 1) * kVectorBytes : moved;
+    if (step + 1 == offsets.size()) return 0;
+    return offsets[step + 1][at] - offsets[step][at] - column * kVectorBytes;
   }
 
-  void load(const char* with, int vector, const std::string& from, int64_t then) {
-    constexpr int64_t kReach = 127;
-    const bool near = then >= -kReach && then <= kReach && (with[4] != 'w' || then % 4 == 0);
-    const std::string place = tc::text(with, " q", vector, ", [", from, "]");
-    line(near && then != 0 ? tc::text(place, ", #", then) : place);
-    if (!near) line(tc::text(then > 0 ? "addw " : "subw ", from, ", ", from, ", #", then > 0 ? then : -then));
+  void load(bool of_a, size_t step, int group, int column) {
+    const Reach& reach = of_a ? a_ : b_;
+    const auto at = static_cast<size_t>(group);
+    const size_t place = reach.stays ? reach.place_of[at] : at;
+    const std::string from = tc::text("$", (of_a ? number_of_a_ : number_of_b_) + static_cast<int>(place));
+    const std::string with =
+        tc::text(reach.load(), " q", of_a ? kTurns + group : column % kTurns, ", [", from);
+    if (reach.stays) {
+      const auto& offsets = of_a ? steps_.a_offsets : steps_.b_offsets;
+      const int64_t offset = reach.distance[at] + offsets[step][at] + column * kVectorBytes;
+      line(offset == 0 ? with + "]" : tc::text(with, ", #", offset, "]"));
+      return;
+    }
+    const int64_t then = after(of_a, step, group, column);
+    const bool near = std::abs(then) <= 127 && (!reach.words || then % 4 == 0);
+    line(near && then != 0 ? tc::text(with, "], #", then) : with + "]");
+    if (!near) line(tc::text(then > 0 ? "addw " : "subw ", from, ", ", from, ", #", std::abs(then)));
   }
 
   void multiply(const ProductSteps::Product& product, int column, size_t step) {
@@ -72,8 +160,9 @@ class StepsWriter {
 
   const int columns_;
   const ProductSteps& steps_;
-  const int sums_;
+  const Reach &a_, &b_;
   const bool from_zero_;
+  int number_of_a_ = 0, number_of_b_ = 0;
   std::string text_;
 };
 
@@ -154,38 +243,26 @@ class DotsOfVectors : public VectorInstructions {
   // addresses, and so move sums to and fro.
   bool add_steps(std::vector<llvm::Value*>& sums, const ProductSteps& steps) override {
     constexpr size_t kSums = 8, kAddresses = 4;
-    const size_t count = sums.size() * columns_, addresses = steps.a.size() + steps.b.size();
-    if (count != kSums || addresses > kAddresses || !moves_within_reach(steps.a_offsets) ||
-        !moves_within_reach(steps.b_offsets))
+    const size_t count = sums.size() * columns_;
+    if (count != kSums || steps.a.size() + steps.b.size() > kAddresses ||
+        !moves_within_reach(steps.a_offsets) || !moves_within_reach(steps.b_offsets))
       return false;
-    std::vector<llvm::Value*> inputs, parts;
+    std::vector<llvm::Value*> inputs;
     for (llvm::Value* accumulator : sums) {
       for (unsigned i = 0; i < columns_; ++i) {
         llvm::Value* part = llvm::FindInsertedValue(accumulator, {i});
-        parts.push_back(part != nullptr ? part : builder_.CreateExtractValue(accumulator, i));
+        inputs.push_back(part != nullptr ? part : builder_.CreateExtractValue(accumulator, i));
       }
     }
-    const bool from_zero = std::all_of(parts.begin(), parts.end(), [](const llvm::Value* part) {
+    const bool from_zero = std::all_of(inputs.begin(), inputs.end(), [](const llvm::Value* part) {
       const auto* constant = llvm::dyn_cast<llvm::Constant>(part);
       return constant != nullptr && constant->isNullValue();
     });
-    std::string constraints;
-    for (size_t i = 0; i < count; ++i) constraints += "=&^Te,";
-    for (size_t i = 0; i < addresses; ++i) constraints += "=&^To,";
-    for (size_t i = from_zero ? count : 0; i < count + addresses; ++i) constraints += text(i, ",");
-    for (size_t i = 0; i < kTurns + steps.a.size(); ++i) constraints += text("~{q", i, "},");
-    constraints += "~{memory}";
-    if (!from_zero) inputs = parts;
-    inputs.insert(inputs.end(), steps.a.begin(), steps.a.end());
-    inputs.insert(inputs.end(), steps.b.begin(), steps.b.end());
-    std::vector<llvm::Type*> types, results(count, builder_.getInt32Ty());
-    for (const llvm::Value* input : inputs) types.push_back(input->getType());
-    results.insert(results.end(), addresses, builder_.getPtrTy());
-    llvm::Type* result = llvm::StructType::get(builder_.getContext(), results);
-    auto* type = llvm::FunctionType::get(result, types, false);
-    StepsWriter writer(static_cast<int>(columns_), steps, static_cast<int>(count), from_zero);
-    auto* piece = llvm::InlineAsm::get(type, writer.text(), constraints, /*hasSideEffects=*/true);
-    llvm::CallInst* outcome = builder_.CreateCall(type, piece, inputs);
+    if (from_zero) inputs.clear();
+    const Reach a = ReachFinder(builder_, steps.a, steps.a_offsets, kVectorBytes)
+                        .find(steps.a_apart, steps.a_in_words || are_words(steps.a));
+    const Reach b = ReachFinder(builder_, steps.b, steps.b_offsets, columns_ * kVectorBytes).find({}, true);
+    llvm::CallInst* outcome = call_steps(steps, a, b, inputs, from_zero);
     // Loads of constants may leave the loops around it.
     outcome->setOnlyReadsMemory();
     outcome->setDoesNotThrow();
@@ -200,6 +277,47 @@ class DotsOfVectors : public VectorInstructions {
   }
 
  private:
+  bool are_words(const std::vector<llvm::Value*>& places) const {
+    const llvm::DataLayout& layout = context_.function->getDataLayout();
+    return std::all_of(places.begin(), places.end(), [&](llvm::Value* place) {
+      return llvm::getKnownAlignment(place, layout) >= llvm::Align(4);
+    });
+  }
+
+  // The piece's operands: the sums and the places that move, which it returns; what these are before, where
+  // they are not zero; and the places that stay.
+  llvm::CallInst* call_steps(const ProductSteps& steps, const Reach& a, const Reach& b,
+                             std::vector<llvm::Value*> inputs, bool from_zero) {
+    std::vector<llvm::Type*> types, results(steps.products.size() * columns_, builder_.getInt32Ty());
+    std::string constraints;
+    for (size_t i = 0; i < results.size(); ++i) constraints += "=&^Te,";
+    std::string of_inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) of_inputs += text(i, ",");
+    int number[2] = {};
+    for (const bool stays : {false, true}) {
+      for (const Reach* each : {&a, &b}) {
+        if (each->stays != stays) continue;
+        number[each == &b] = static_cast<int>(stays ? results.size() + inputs.size() : results.size());
+        for (llvm::Value* place : each->places) {
+          of_inputs += stays ? "^To," : text(results.size(), ",");
+          if (!stays) constraints += "=&^To,";
+          if (!stays) results.push_back(builder_.getPtrTy());
+          inputs.push_back(place);
+        }
+      }
+    }
+    constraints += of_inputs;
+    for (size_t i = 0; i < kTurns + steps.a.size(); ++i) constraints += text("~{q", i, "},");
+    constraints += "~{memory}";
+    for (const llvm::Value* input : inputs) types.push_back(input->getType());
+    llvm::Type* result = llvm::StructType::get(builder_.getContext(), results);
+    StepsWriter writer(static_cast<int>(columns_), steps, a, b, from_zero);
+    auto* piece =
+        llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), writer.text(number[0], number[1]),
+                             constraints, /*hasSideEffects=*/true);
+    return builder_.CreateCall(piece->getFunctionType(), piece, inputs);
+  }
+
   // As words, whose loads reach further from an address: constants and copies of the input are aligned for
   // them.
   llvm::Value* load_words(llvm::Value* place) {

@@ -51,6 +51,10 @@ struct ProductSteps {
   std::vector<Product> products;   // of each step
   std::vector<std::vector<int64_t>> a_offsets,
       b_offsets;  // of each step's groups, in bytes from those places
+  // By how many bytes the places of a's groups are behind the first one's; empty where that is not known.
+  std::vector<int64_t> a_apart;
+  // Whether all vectors of a begin at multiples of four bytes.
+  bool a_in_words = false;
 };
 
 // Instructions of a unit whose sums and operands are vectors; LLVM allocates their registers. An accumulator,
