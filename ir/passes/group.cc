@@ -166,11 +166,13 @@ class Grouper {
     return is_elementwise(node) && is_byte(graph_.nodes[node].outputs[0]) && is_byte(inputs[0]) &&
            std::all_of(inputs.begin() + 1, inputs.end(), is_one);
   }
-  // The same, and only a transpose reads the bytes, at once or after other such steps: it can change them
-  // while it moves them.
+  // A change of the sign bit, or a cast between signed and unsigned, whose bytes only a transpose reads, at
+  // once or after other such steps: it can change them while it moves them.
   bool is_changed_while_moved(int node) const {
-    if (!change_moved_bytes_ || !changes_bytes(node)) return false;
+    const std::string& op = row(node).name;
+    if (!change_moved_bytes_ || !changes_bytes(node) || (op != "BitwiseXor" && op != "Cast")) return false;
     const ValueId id = graph_.nodes[node].outputs[0];
+    if (graph_[id].dtype == DType::Bool) return false;
     const std::vector<int>& readers = consumers_[id];
     return graph_outputs_.count(id) == 0 && readers.size() == 1 &&
            (is_permute(readers[0]) || is_changed_while_moved(readers[0]));

@@ -45,8 +45,6 @@ Target scalar() {
   target.abi = "lp64d";
   target.vector_bits = 0;
   target.vector_registers = 32;  // scalar floating-point registers
-  // Without the zero, the stack pointer, two that the ABI reserves, and the one that counts a loop's trips.
-  target.integer_registers = 27;
   target.block = 4;
   target.tiles = {{4, 6}, {4, 5}, {4, 4}, {2, 8}, {2, 6}, {1, 16}, {4, 3}, {2, 4},
                   {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1}, {2, 1},  {1, 2}, {1, 1}};
@@ -78,7 +76,6 @@ Target vector(int bits) {
   bool shortest = bits == 128;
   target.name = shortest ? "rv64gcv" : "rv64gcv_zvl" + std::to_string(bits) + "b";
   target.features += ",+v,+zvl" + std::to_string(bits) + "b";
-  target.integer_registers = 0;  // sums are vectors
   target.vector_bits = bits;
   target.vector_registers = 32;
   target.scalable = true;
@@ -118,6 +115,9 @@ Target with_short_addresses(Target target, const std::string& name, const std::s
   target.features = "+m,+f,+c" + vectors;
   target.abi = "ilp32f";
   target.word_bits = 32;
+  // Without the zero, the stack pointer, two that the ABI reserves, and the one that counts a loop's trips.
+  // With vectors, sums are vectors.
+  if (target.vector_bits == 0) target.integer_registers = 27;
   target.has_runtime = false;
   target.constants = ConstantMemory::Flash;
   target.parallel = ParallelLoops::None;

@@ -158,9 +158,9 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       (accumulators + std::max(held + halves.registers + problem.held, 1 + problem.epilogue_loads)) * each;
   const int available =
       problem.integers && target.integer_registers > 0 ? target.integer_registers : target.vector_registers;
-  // On RISC-V, tiles of scalar integers whose sums and operands do not fit are not taken at all, and
-  // epilogues work on one lane after the other.
-  const bool fits = problem.integers && target.is_riscv() && target.vector_bits == 0;
+  // On RISC-V of 32 bits, choose_tile() takes no tiles of scalar integers whose sums and operands do not fit,
+  // and epilogues work on one lane after the other.
+  const bool fits = problem.integers && target.is_riscv() && target.integer_registers > 0;
   if (registers > available && !fits) {
     step *=
         1 + calibration::kSpillPerRegister * (registers - available) / each / std::max(1.0, accumulators / 4);

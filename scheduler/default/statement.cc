@@ -262,7 +262,9 @@ void divide_blocks(TraceBuilder& b, const Statement& statement, const std::vecto
                         [&](const TraceBuilder::Loop& loop) { return loop.name == name; });
   };
   const auto lanes = named(result.lanes), last = named(result.outer.back());
-  if (lanes == loops.end() || element_stride(b.kernel(), statement.write, lanes->iterator) != 1) return;
+  if (lanes == loops.end() || lanes->extent != kBlocks ||
+      element_stride(b.kernel(), statement.write, lanes->iterator) != 1)
+    return;
   if (last == loops.end() || !last->extent || *last->extent % kBlocks != 0) return;
   result.outer.pop_back();
   divide_copies(b, *last, kBlocks, result);

@@ -307,6 +307,7 @@ class TileEmitter {
 
   // Whether the accumulators leave less than half of the registers to the operands.
   bool fills_registers() const;
+  // Of sums that fill them: the steps of a scalar sum, and what keeps their loads apart.
   bool is_step(const TileLoop& loop) const;
   void end_step();
 

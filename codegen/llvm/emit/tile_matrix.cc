@@ -217,11 +217,10 @@ bool TileEmitter::vector_steps(VectorInstructions& unit) {
     }
     steps.a_apart.push_back(apart.constant());
   }
-  const Buffer& read = kernel_.buffers[static_cast<size_t>(first_a.front().buffer)];
-  steps.a_in_words =
-      !is_argument(read) && std::all_of(first_a.begin(), first_a.end(), [](const Address& place) {
-        return place.bytes.is_multiple_of(sizeof(int32_t));
-      });
+  steps.a_in_words = std::all_of(first_a.begin(), first_a.end(), [&](const Address& place) {
+    return !is_argument(kernel_.buffers[static_cast<size_t>(place.buffer)]) &&
+           place.bytes.is_multiple_of(sizeof(int32_t));
+  });
   for (const Address& place : first_a) steps.a.push_back(pointer(place));
   for (const Address& place : first_b) steps.b.push_back(pointer(place));
   llvm::Type* type = unit.zero_sums()->getType();

@@ -25,7 +25,8 @@ using llvm::Instruction;
 using llvm::SCEV;
 using llvm::Value;
 
-// Pointers that a loop carries at most: of 14 registers, other values need some.
+// Pointers that a loop carries at most: of the 14 registers of Cortex-M (RISC-V has more), other values need
+// some.
 constexpr size_t kMaxPointers = 4;
 
 // What is known of a function's loops; changes to the function make it invalid.
@@ -112,7 +113,7 @@ class LoopRewriter {
   }
 
   void carry(const Carried& carried, llvm::SCEVExpander& expander) {
-    // The address that is nearest to the others is the one that is carried: the lowest.
+    // The lowest address is carried, so that the others are at positive distances.
     const auto lowest = std::min_element(carried.uses.begin(), carried.uses.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
     llvm::Type* type = carried.address->getType();
@@ -213,36 +214,6 @@ class LoopRewriter {
   std::vector<Carried> carried_;
 };
 
-// Addresses outside of rewritten loops: those computed in 64 bits are computed in 32.
-void narrow_addresses(llvm::Function& function) {
-  Analyses analyses(function);
-  llvm::SCEVExpander expander(analyses.evolution, function.getDataLayout(), "address");
-  std::vector<llvm::GetElementPtrInst*> wide;
-  for (llvm::BasicBlock& block : function) {
-    for (Instruction& each : block) {
-      auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(&each);
-      if (address == nullptr || address->getNumIndices() != 1 || address->getType()->isVectorTy()) continue;
-      const auto* part = llvm::dyn_cast<llvm::TruncInst>(address->getOperand(1));
-      const auto* wide_part = part != nullptr ? llvm::dyn_cast<Instruction>(part->getOperand(0)) : nullptr;
-      if (wide_part != nullptr && wide_part->isBinaryOp()) wide.push_back(address);
-    }
-  }
-  std::vector<llvm::WeakTrackingVH> dead;
-  for (llvm::GetElementPtrInst* address : wide) {
-    auto* part = llvm::cast<llvm::TruncInst>(address->getOperand(1));
-    const SCEV* index = analyses.evolution.getSCEV(part);
-    if (llvm::isa<llvm::SCEVUnknown, llvm::SCEVTruncateExpr>(index) ||
-        !expander.isSafeToExpandAt(index, address))
-      continue;
-    address->setOperand(1, expander.expandCodeFor(index, part->getType(), address));
-    dead.emplace_back(part);
-  }
-  expander.clear();
-  for (const llvm::WeakTrackingVH& each : dead) {
-    if (each) llvm::RecursivelyDeleteTriviallyDeadInstructions(each);
-  }
-}
-
 // The loops of a function, those inside of others first, by their headers, which stay when analyses do not.
 std::vector<llvm::BasicBlock*> headers_from_inside(llvm::Function& function) {
   Analyses analyses(function);
@@ -265,7 +236,6 @@ void carry_addresses(llvm::Function& function) {
     llvm::Loop* loop = analyses.loops.getLoopFor(header);
     if (loop != nullptr && loop->getHeader() == header) LoopRewriter(analyses, *loop).run();
   }
-  narrow_addresses(function);
 }
 
 }  // namespace tc

@@ -46,6 +46,8 @@ std::string without(llvm::StringRef text, const llvm::SmallSet<llvm::StringRef, 
       const auto [first, second] = read.split(", ");
       needed.insert(first);
       needed.insert(second);
+    } else if (name != "addw" && name != "subw" && !name.starts_with("vldr")) {
+      return text.str();  // what it reads is not known
     } else if (name.starts_with("vldr")) {
       // A load that moves its address stays.
       if (!needed.contains(written) && read.ends_with("]")) continue;
