@@ -3,6 +3,7 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/ConstantFold.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -16,13 +17,19 @@ namespace {
 
 constexpr unsigned kRegisterBits = 256;
 
-// A constant mask that has all lanes which the mask can have; null where none is known.
-llvm::Constant* bound_of(llvm::Value* mask) {
+// A constant mask that has all lanes which the mask can have; null where none is known. The mask may be a
+// conjunction of several masks.
+llvm::Constant* bound_of(llvm::Value* mask, int depth = 0) {
   using namespace llvm::PatternMatch;
+  constexpr int kMaxDepth = 4;
   llvm::Constant* known = nullptr;
-  const bool found = match(mask, m_Constant(known)) || match(mask, m_c_And(m_Value(), m_Constant(known))) ||
-                     match(mask, m_Select(m_Value(), m_Constant(known), m_Zero()));
-  return found ? known : nullptr;
+  if (match(mask, m_Constant(known)) || match(mask, m_Select(m_Value(), m_Constant(known), m_Zero())))
+    return known;
+  llvm::Value *one = nullptr, *other = nullptr;
+  if (depth == kMaxDepth || !match(mask, m_And(m_Value(one), m_Value(other)))) return nullptr;
+  llvm::Constant *first = bound_of(one, depth + 1), *second = bound_of(other, depth + 1);
+  if (first == nullptr || second == nullptr) return first != nullptr ? first : second;
+  return llvm::ConstantFoldBinaryInstruction(llvm::Instruction::And, first, second);
 }
 
 class MaskedAccess {
