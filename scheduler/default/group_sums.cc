@@ -402,8 +402,8 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   const bool fills = count % (2 * width) == 0 || count >= 16 * width;
   plan.vectors = step > 1 && fills && (many || rows == 1) ? 2 : 1;
   plan.panels = has_streams(builder.target()) && fills ? 2 : plan.vectors;
-  // Not where a block has groups of its own: their loop is unrolled, so that groups that share a byte load it
-  // once, and their many scales take the registers.
+  // Not in formats whose blocks are divided into groups with scales of their own (Q4_K): two groups share the
+  // bytes of their codes, which code without held results loads once for both.
   const auto loops_over_groups =
       std::count_if(add.iterators.begin(), add.iterators.end(),
                     [&](const Iterator& each) { return !depends_on(add.write, each.name); });

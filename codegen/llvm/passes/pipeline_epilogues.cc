@@ -300,7 +300,7 @@ void rotate(llvm::BasicBlock* block, const Parts& parts) {
 }  // namespace
 
 void pipeline_epilogues(llvm::Function& function) {
-  // The sums of a loop that holds results are no more than part of a result: registers are full already.
+  // Where a loop keeps results in registers beside its sums (held_sums.h), two tiles at a time would not fit.
   if (function.hasFnAttribute("tc-holds-sums")) return;
   std::vector<llvm::WeakVH> blocks;  // weak: unrolling a loop deletes the block after it, too
   for (llvm::BasicBlock& block : function) {
