@@ -48,7 +48,7 @@ def one(name, target, tolerance):
         model = shared_models()[name]
     else:
         model = zoo.export(name)
-        shapes = {key: value.shape for key, value in zoo.example(name).items()}
+        shapes = zoo.shapes(name)
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "artefact.o"

@@ -34,7 +34,7 @@ def records(agent, name, trials, log):
     """{(workload, trace): outcome or cycles} of a tuning on that agent, and what it took: seconds
     by the wall clock, then processor seconds of the tuner, its builders, and the agent."""
     path = zoo.export(name)
-    shapes = {key: value.shape for key, value in zoo.example(name).items()}
+    shapes = zoo.shapes(name)
     with fleet.Local() as local:
         command = [agent, "--insecure", "--tracker", local.address, "--name", "board"]
         command += ["--runner", "qemu", "--vector-bits", "256"]

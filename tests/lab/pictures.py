@@ -29,17 +29,13 @@ def shrink(path):
     few.save(path, optimize=True)
 
 
-def shapes_of(name):
-    return {key: value.shape for key, value in zoo.example(name).items()}
-
-
 def tune(trials, log):
     """Tries so many schedules of the step of NsNet2."""
     with fleet.Local(["--name", "board", "--runner", "qemu", "--vector-bits", "256"]) as programs:
         tc.tune(
             zoo.export("nsnet2_step"),
             "rv64gcv",
-            shapes=shapes_of("nsnet2_step"),
+            shapes=zoo.shapes("nsnet2_step"),
             threads=1,
             trials=trials,
             log=log,
@@ -86,7 +82,7 @@ def main(words=None):
         work = Path(folder)
         tune(arguments.trials, work / "models.db")
         network = "squeezenet1_1"
-        module = tc.compile(zoo.export(network), shapes=shapes_of(network), threads=1, log=False)
+        module = tc.compile(zoo.export(network), shapes=zoo.shapes(network), threads=1, log=False)
         module.report(work / "report.html", seconds=1)
         take(arguments.folder, work)
     return 0

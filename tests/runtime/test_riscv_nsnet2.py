@@ -112,7 +112,7 @@ def simulated(module, folder):
 
 @pytest.fixture(name="wanted", scope="module")
 def counts_from_onnx(tmp_path_factory):
-    shapes = {name: array.shape for name, array in zoo.example("nsnet2").items()}
+    shapes = zoo.shapes("nsnet2")
     return simulated(
         tc.compile(str(zoo.export("nsnet2")), TARGET, threads=1, shapes=shapes),
         tmp_path_factory.mktemp("onnx"),

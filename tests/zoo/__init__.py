@@ -14,6 +14,7 @@ from .models import (
     outline,
     parameters,
     reference,
+    shapes,
 )
 from .networks import NETWORKS, Network
 
@@ -29,4 +30,5 @@ __all__ = [
     "outline",
     "parameters",
     "reference",
+    "shapes",
 ]

@@ -27,6 +27,11 @@ def example(name: str, seed: int = 0) -> dict[str, numpy.ndarray]:
     return NETWORKS[name].inputs(numpy.random.default_rng([zlib.crc32(name.encode()), seed]))
 
 
+def shapes(name: str) -> dict[str, tuple[int, ...]]:
+    """The shapes of the network's example inputs, as `tc.compile` and `tc.tune` take them."""
+    return {key: value.shape for key, value in example(name).items()}
+
+
 def build(name: str) -> torch.nn.Module:
     """Makes the network with its seeded weights, in eval mode."""
     network = NETWORKS[name]
