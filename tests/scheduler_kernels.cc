@@ -148,6 +148,19 @@ const std::vector<NamedKernel>& small_kernels() {
   tail[h:2, m:9, n:7]: S[h, m, n] = T[h, m, n] * 0.125
 )",
        {}},
+      {"gemm_open",
+       R"(kernel "scores of an open number of keys"
+  parameter p0 = seq in [1, 1000]
+  parameter p1 = keys in [0, 1000]
+  input K f32[2, p1, 40]
+  input Q f32[2, 3*p0, 40]
+  output S f32[2, 3*p0, p1]
+  local T f32[2, 3*p0, p1]
+  init[h:2, m:3*p0, n:p1]: T[h, m, n] = 0
+  macc[h:2, m:3*p0, n:p1, k:40]: T[h, m, n] += Q[h, m, k] * K[h, n, k]
+  tail[h:2, m:3*p0, n:p1]: S[h, m, n] = T[h, m, n] * 0.125
+)",
+       {}},
       {"gemv",
        R"(kernel "row times matrix"
   input A f32[1, 30]

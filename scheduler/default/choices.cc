@@ -118,7 +118,7 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
 }
 
 TileProblem::Operand operand_for(const ReductionFacts& facts, const Access& load, const Choice& choice) {
-  const auto& [over_reduction, vector, columns, lanes, tile] = choice;
+  const auto& [over_reduction, vector, columns, lanes, tile, open] = choice;
   TileProblem::Operand operand;
   operand.along_vector = depends_on(load, vector);
   operand.along_columns = !columns.empty() && depends_on(load, columns);
@@ -170,7 +170,7 @@ bool masks_lanes(const ReductionFacts& facts, const std::string& vector, int64_t
 // The choice with these lanes, columns and width; `outer` is the iterator over blocks of lanes, where such
 // blocks exist already.
 ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators, const std::string& outer) {
-  const auto& [over_reduction, vector, columns, width, tile] = iterators;
+  const auto& [over_reduction, vector, columns, width, tile, open] = iterators;
   TileProblem problem = problem_for(facts, vector, columns, width);
   if (!outer.empty()) {
     problem.blocks = facts.extent(outer, 1);
@@ -369,6 +369,25 @@ bool may_shorten(const ReductionFacts& facts, const std::string& vector) {
                      [&](const Access& load) { return facts.packable(load) || !depends_on(load, vector); });
 }
 
+// Whether lanes may run along this output of open size, with columns along the other: both operands of a
+// product of floats are matrices, and a copy of each panel has the elements of one side by side. Vectors of a
+// length that only the machine knows are not transposed in registers, so that such a copy would cost more.
+bool has_open_lanes(const ReductionFacts& facts, const Iterator& vector, const std::string& columns) {
+  const Target& target = facts.target();
+  if (columns.empty() || vector.extent.is_constant() || target.vector_bits == 0 || target.scalable)
+    return false;
+  const Access& write = facts.sum().write;
+  const std::vector<Access> loads = loads_of(facts.sum());
+  if (facts.reduction_class() != ReductionClass::MatrixProduct || loads.size() != 2 ||
+      facts.buffer(write).dtype != DType::F32 || !facts.sum().constraints.empty() ||
+      facts.is_blocked(write.buffer) || write.index.back().affine.as_variable() != vector.name)
+    return false;
+  return std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
+    return depends_on(load, vector.name) ? facts.reads_packed(load, vector.name, columns)
+                                         : depends_on(load, columns);
+  });
+}
+
 }  // namespace
 
 bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes) {
@@ -386,7 +405,13 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
     const bool over_reduction = !facts.is_output(vector.name), known = vector.extent.is_constant();
     if (over_reduction && (!known || vector.extent.constant() < 2)) continue;
     const auto blocks = over_reduction ? Blocks{lanes, ""} : blocks_along(facts, vector, lanes);
-    if (!blocks) continue;
+    if (!blocks) {
+      for (const std::string& columns : column_choices) {
+        if (columns == vector.name || !has_open_lanes(facts, vector, columns)) continue;
+        result.push_back(choice_for(facts, {false, vector.name, columns, lanes, {}, true}, ""));
+      }
+      continue;
+    }
     std::vector<int64_t> widths = {blocks->lanes};
     const bool free = !over_reduction && blocks->outer.empty() && blocks->lanes == lanes &&
                       !facts.is_blocked(facts.sum().write.buffer);
@@ -397,7 +422,8 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
     for (const int64_t width : widths) {
       for (const std::string& columns : column_choices) {
         if (columns == vector.name || (!columns.empty() && columns == blocks->outer)) continue;
-        result.push_back(choice_for(facts, {over_reduction, vector.name, columns, width, {}}, blocks->outer));
+        result.push_back(
+            choice_for(facts, {over_reduction, vector.name, columns, width, {}, false}, blocks->outer));
       }
     }
   }

@@ -19,6 +19,8 @@ struct Choice {
   std::string vector, columns;  // iterators of the reduction statement; columns may be empty
   int64_t lanes = 1;
   TileChoice tile;
+  // The lanes run along an output whose size need not be whole vectors and is known only when it runs.
+  bool open = false;
 };
 // "16 lanes along f, tiles of 2 vectors by 14 columns along x".
 std::string in_words(const Choice& choice);

@@ -106,6 +106,8 @@ std::vector<std::string> constant_packings(const ReductionFacts& facts, const It
 // The loops of tiles of vectors by columns; to be called after the lines of both functions above are applied.
 LoopPlan plan_tile_loops(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
                          const ReductionKnobs& knobs);
+// The loops for lanes along an output of open size (`Choice::open`).
+LoopPlan plan_open_lanes(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs);
 // The loops for lanes along what is summed up: partial sums, added up at the end.
 LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs);
 

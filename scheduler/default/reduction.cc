@@ -38,6 +38,8 @@ PlannedReduction PreparedReduction::plan(const ReductionChoice& which, const Red
   LoopPlan loops;
   if (choice.over_reduction) {
     loops = plan_partial_sums(facts, choice, knobs);
+  } else if (choice.open) {
+    loops = plan_open_lanes(facts, choice, knobs);
   } else {
     const bool words = pays_in_words(facts, choice, knobs);
     if (words) choice.tile.vectors = kValuesInWords;

@@ -36,15 +36,21 @@ bool is_joint(const Affine& condition, const Affine& index, const std::map<std::
 
 // Whether a condition excludes elements from `extent` on that the loops of the statement reach, other than
 // the condition `index < extent` itself, which settle_padding() removes.
-bool cuts_padding(const Statement& statement, const Affine& index, const Affine& extent,
+bool cuts_padding(const Statement& statement, const Affine& index, const Affine& extent, int64_t block,
                   const std::map<std::string, Interval>& box) {
   const Affine inside = extent - Affine(1) - index;
+  const Domain padding(box, {index - extent, extent + Affine(block - 2) - index});
   if (statement.reduction != Reduction::None || range_of(inside, box).low >= 0) return false;
   return std::any_of(
       statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
-        return condition != inside &&
-               (is_joint(condition, index, box) ||
-                Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes);
+        if (condition == inside) return false;
+        if (is_joint(condition, index, box) ||
+            Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes)
+          return true;
+        // An iterator that was skewed by another one has a last value of its own for each value of the other.
+        const bool is_own = std::any_of(condition.terms().begin(), condition.terms().end(),
+                                        [&](const auto& term) { return index.coefficient(term.first) != 0; });
+        return is_own && padding.is_nonnegative(condition, nullptr) != Domain::Answer::Yes;
       });
 }
 
@@ -213,8 +219,8 @@ class StatementBlocker {
     // Loops run over padded lanes as well, in whole blocks. Reads of single lanes leave nothing unwritten.
     const bool whole = blocking_.divides() || !divided || (inner.is_constant() && !is_write) ||
                        range_of(inner, box).high == blocking_.block - 1;
-    const bool cut =
-        is_write && divided && !blocking_.divides() && cuts_padding(statement_, index, blocking_.extent, box);
+    const bool cut = is_write && divided && !blocking_.divides() &&
+                     cuts_padding(statement_, index, blocking_.extent, blocking_.block, box);
     if (cut || (divided && !whole && is_write && index.as_variable().empty())) {
       refuse("statement ", statement_.name, " writes ", blocking_.name, " at ", index.str(),
              ", which leaves lanes of the last block unwritten");

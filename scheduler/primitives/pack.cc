@@ -135,6 +135,18 @@ void pack_constant(ScheduleState& state, Kernel& kernel, int which,
   buffer.logical = "packed";
 }
 
+// Whether each element that the copy reads is one that the reader reads: then it lies inside of the input,
+// also where the kernel's parameters alone do not say so (a cache of keys of which a part is filled).
+bool reads_what_reader_does(const Kernel& kernel, const Statement& reader, const Statement& copy) {
+  if (copy.constraints.size() != reader.constraints.size()) return false;
+  const auto box = box_of(kernel, reader);
+  return std::all_of(reader.iterators.begin(), reader.iterators.end(), [&](const Iterator& iterator) {
+    const bool is_listed = std::any_of(copy.iterators.begin(), copy.iterators.end(),
+                                       [&](const Iterator& each) { return each.name == iterator.name; });
+    return is_listed || range_of(iterator.extent, box).low >= 1;
+  });
+}
+
 // Adds a statement before all others that copies what the reader reads, under those of the reader's
 // conditions that are on listed iterators only.
 void pack_input(Kernel& kernel, int which, const std::vector<std::string>& iterators) {
@@ -166,14 +178,16 @@ void pack_input(Kernel& kernel, int which, const std::vector<std::string>& itera
     });
     if (own) copy.constraints.push_back(constraint);
   }
-  const Domain domain(box_of(kernel, copy), copy.constraints);
-  for (size_t d = 0; d < reading.access.index.size(); ++d) {
-    const Affine& index = reading.access.index[d].affine;
-    for (const Affine& inside : {index, input.shape[d] - Affine(1) - index}) {
-      const bool holds = domain.is_nonnegative(inside, nullptr) == Domain::Answer::Yes;
-      if (!holds)
-        refuse("what iterators besides those listed allow decides whether ", input.name,
-               " is read inside its shape");
+  if (!reads_what_reader_does(kernel, reader, copy)) {
+    const Domain domain(box_of(kernel, copy), copy.constraints);
+    for (size_t d = 0; d < reading.access.index.size(); ++d) {
+      const Affine& index = reading.access.index[d].affine;
+      for (const Affine& inside : {index, input.shape[d] - Affine(1) - index}) {
+        const bool holds = domain.is_nonnegative(inside, nullptr) == Domain::Answer::Yes;
+        if (!holds)
+          refuse("what iterators besides those listed allow decides whether ", input.name,
+                 " is read inside its shape");
+      }
     }
   }
   copy.write.buffer = local;

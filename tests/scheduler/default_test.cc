@@ -294,4 +294,23 @@ TEST(Pack, OfInputsIsRefusedByName) {
   EXPECT_EQ(other.apply("pack I : i"), "pack I : i: the index of I depends on j, which is not listed");
 }
 
+// A cache of which a part is filled: the copy reads no more of it than the statement does, as long as that
+// statement runs at all.
+TEST(Pack, OfAnInputReadsWhatItsReaderReads) {
+  const auto refusal = [](const std::string& rows) {
+    Schedule schedule(parse_kernel("kernel \"scores\"\n  parameter p0 = room in [1, 100]\n"
+                                   "  parameter p1 = filled in [0, 100]\n  parameter p2 = rows in [" +
+                                   rows +
+                                   ", 100]\n  input K f32[p0, 8]\n  input Q f32[p2, 8]\n"
+                                   "  output S f32[p2, p1]\n  init[m:p2, n:p1]: S[m, n] = 0\n"
+                                   "  macc[m:p2, n:p1, k:8]: S[m, n] += Q[m, k] * K[n, k]\n"),
+                      parse_target("x86-64-v4"));
+    return schedule.apply("pack K : k n");
+  };
+  EXPECT_EQ(refusal("1"), std::nullopt);
+  EXPECT_EQ(
+      refusal("0"),
+      "pack K : k n: what iterators besides those listed allow decides whether K is read inside its shape");
+}
+
 }  // namespace tc

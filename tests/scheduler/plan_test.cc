@@ -26,7 +26,7 @@ TEST(Plans, AreAsBelow) {
   std::string all;
   for (const char* target : {"x86-64-v4", "rv64gcv"}) {
     for (const char* name : {"conv", "conv_group", "conv_groups", "pointwise", "depthwise", "gemm",
-                             "gemm_transposed", "gemv", "pool", "row_sum", "column_max"}) {
+                             "gemm_transposed", "gemm_open", "gemv", "pool", "row_sum", "column_max"}) {
       const PreparedReduction reduction = prepared(name, target);
       all += text("== ", name, ", ", target, "\n", str(reduction.plan(reduction.cheapest(), {})));
     }

@@ -96,6 +96,8 @@ std::string refusal(const std::string& kernel, const std::vector<std::string>& t
 
 TEST(Refused, BlocksOfWhichSomeLanesStayUnwritten) {
   EXPECT_EQ(refusal("column_max", {"stage O", "layout I 1 4", "layout O 0 4"}), "accepted");
+  const std::string skewed = refusal("conv_first", {"skew tail_f tail_y 5", "layout O 2 5"});
+  EXPECT_NE(skewed.find("which leaves lanes of the last block unwritten"), std::string::npos) << skewed;
   EXPECT_EQ(refusal("scalar", {"layout O 0 4"}),
             "layout O 0 4: statement add writes O at 0, which leaves lanes of the last block unwritten");
   EXPECT_EQ(refusal("scalar", {"layout A 0 4"}), "accepted");

@@ -35,7 +35,8 @@ const std::vector<std::pair<std::string, std::string>>& classes() {
       {"conv", "direct convolution"}, {"conv_group", "grouped convolution"},
       {"conv_groups", "grouped convolution"},
       {"pointwise", "matrix product"}, {"depthwise", "depthwise convolution"}, {"gemm", "matrix product"},
-      {"gemm_direct", "matrix product"}, {"gemm_transposed", "matrix product"}, {"gemv", "matrix x vector"},
+      {"gemm_direct", "matrix product"}, {"gemm_transposed", "matrix product"},
+      {"gemm_open", "matrix product"}, {"gemv", "matrix x vector"},
       {"pool", "pooling"}, {"row_sum", "partial sums"}, {"column_max", "reduction of one operand"},
       {"softmax", "rows"}, {"transpose", "statement by statement"}};
   // clang-format on

@@ -1,0 +1,74 @@
+// A product with lanes along an output whose size is known only when it runs: a layout in blocks needs whole
+// blocks, so loops divide the output into panels instead, and what each panel reads is copied beforehand.
+//
+//   scores[m, n] += q[m, k] * keys[n, k]
+//     ->  for each panel of n: keys of the panel transposed; for each tile of m: the sums
+#include <algorithm>
+
+#include "scheduler/default/plan.h"
+
+namespace tc {
+namespace {
+
+// Steps of the innermost loop that sums, in one trip: a few, as a tile of many sums has many instructions.
+constexpr int64_t kSteps = 4;
+
+// The copy of the operand that the lanes run along, one panel at a time.
+LoopPlan::InputCopy copy_of_panel(const ReductionFacts& facts, const Access& load,
+                                  const std::vector<std::string>& outer, const std::vector<std::string>& sums,
+                                  const std::string& vector, const std::string& at) {
+  LoopPlan::InputCopy copy{facts.buffer(load).name, {}, at};
+  for (const std::vector<std::string>& names : {outer, sums}) {
+    std::copy_if(names.begin(), names.end(), std::back_inserter(copy.iterators),
+                 [&](const std::string& name) { return depends_on(load, name); });
+  }
+  copy.iterators.push_back(vector);
+  return copy;
+}
+
+}  // namespace
+
+LoopPlan plan_open_lanes(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs) {
+  if (knobs.rows > 1 || knobs.sum_block != 0 || knobs.windows != 0 || knobs.outer_block != 0 ||
+      knobs.outer_order != 0 || knobs.outside != 0 || knobs.separate_epilogue == 2)
+    throw NotApplicable{"lanes along an output of open size"};
+  const auto loop = [&](const std::string& iterator) { return facts.reduction().sum + "_" + iterator; };
+  LoopPlan plan;
+  std::vector<std::string> outer;  // iterators
+  for (const std::string& name : facts.outputs()) {
+    if (name == choice.vector || name == choice.columns) continue;
+    outer.push_back(name);
+    plan.order.push_back(loop(name));
+  }
+  const std::string lane = loop(choice.vector), column = loop(choice.columns), panels = lane + "_o",
+                    tiles = column + "_o";
+  plan.order.insert(plan.order.end(), {panels, tiles});
+  plan.lanes = lane + "_i";
+  std::vector<std::string> inside = {column + "_i"};
+  if (choice.tile.vectors > 1) {
+    plan.splits.push_back({lane, choice.tile.vectors * choice.lanes, panels, lane + "_p"});
+    plan.splits.push_back({lane + "_p", choice.lanes, lane + "_v", plan.lanes});
+    inside.push_back(lane + "_v");
+  } else {
+    plan.splits.push_back({lane, choice.lanes, panels, plan.lanes});
+  }
+  plan.splits.push_back({column, choice.tile.columns, tiles, column + "_i"});
+  plan.tile = plan.init_at = plan.epilogue_at = tiles;
+  const std::vector<std::string> sums =
+      moved(facts.reduction_order(choice.vector, choice.columns), knobs.sum_order);
+  for (const std::string& name : sums) plan.order.push_back(loop(name));
+  plan.order.insert(plan.order.end(), inside.begin(), inside.end());
+  plan.order.push_back(plan.lanes);
+  for (const std::string& name : inside) plan.unrolled.push_back({name, 0});
+  const int64_t steps = knobs.unroll > 0 ? knobs.unroll : kSteps;
+  if (steps > 1 && facts.extent(sums.back(), steps) >= steps)
+    plan.unrolled.push_back({loop(sums.back()), steps});
+  for (const Access& load : loads_of(facts.sum())) {
+    if (facts.is_packable_input(load, choice.vector, choice.columns))
+      plan.packings.push_back(copy_of_panel(facts, load, outer, sums, choice.vector, panels));
+  }
+  if (knobs.isolate == 0) plan.isolated = {panels, tiles};
+  return plan;
+}
+
+}  // namespace tc
