@@ -3,6 +3,7 @@
 import flatbuffers
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 
 TYPES = {
     np.dtype(np.float32): "FLOAT32",
@@ -12,6 +13,8 @@ TYPES = {
     np.dtype(np.int64): "INT64",
     np.dtype(np.bool_): "BOOL",
     np.dtype(np.int16): "INT16",
+    np.dtype(np.uint32): "UINT32",
+    np.dtype(np.uint64): "UINT64",
 }
 
 
@@ -48,7 +51,7 @@ class Tensor:
 
 class Operator:
     """`options` are fields of the schema's table `table`: Operator("CONV_2D", [0, 1], [2],
-    "Conv2DOptions", StrideH=1)."""
+    "Conv2DOptions", StrideH=1). Those of a custom operator are names of whole numbers."""
 
     def __init__(self, name, inputs, outputs, table=None, custom=None, **options):
         self.name, self.inputs, self.outputs, self.table, self.custom, self.options = (
@@ -163,9 +166,21 @@ def _options(builder, operator):
     return getattr(tflite, stem + "End")(builder)
 
 
+def _flexible(options):
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in options.items():
+            builder.Key(name)
+            builder.Bool(value) if isinstance(value, bool) else builder.Int(value)
+    return bytes(builder.Finish())
+
+
 def _operator(builder, operator, number):
     inputs, outputs = _ints(builder, operator.inputs), _ints(builder, operator.outputs)
     options = _options(builder, operator) if operator.table else None
+    custom = None
+    if operator.custom and operator.options:
+        custom = builder.CreateByteVector(_flexible(operator.options))
     intermediates = (
         None if operator.intermediates is None else _ints(builder, operator.intermediates)
     )
@@ -180,6 +195,8 @@ def _operator(builder, operator, number):
             builder, getattr(tflite.BuiltinOptions, operator.table)
         )
         tflite.OperatorAddBuiltinOptions(builder, options)
+    if custom is not None:
+        tflite.OperatorAddCustomOptions(builder, custom)
     return tflite.OperatorEnd(builder)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import tflite
 
 from ..errors import ModelError, UnsupportedError
+from .flexible import options_of
 from .sparse import Damaged, dense
 
 MAGIC = b"TFL3"
@@ -99,7 +100,7 @@ class Operator:
     version: int
     inputs: list  # numbers of tensors; -1: left out
     outputs: list
-    options: dict  # {field in the schema: number, or list of numbers}
+    options: dict  # {field in the schema, or of a custom operator: number, or list of numbers}
     options_name: str  # "Conv2DOptions"
     intermediates: (
         list  # numbers of tensors that say how values between the operator's parts are quantised
@@ -356,6 +357,9 @@ class _Reader:
         inputs = known(self.numbers(table, "Inputs", 4, f"the inputs of {what}"), what, least=-1)
         outputs = known(self.numbers(table, "Outputs", 4, f"the outputs of {what}"), what)
         options_name, options = self.options(table, what)
+        if name.startswith("CUSTOM"):
+            bytes_of = self.numbers(table, "CustomOptions", 1, f"the options of {what}")
+            options = options_of(bytes(bytes_of))
         intermediates = known(
             self.numbers(table, "Intermediates", 4, f"the intermediates of {what}"), what
         )

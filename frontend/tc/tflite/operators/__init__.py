@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     recurrent,
     reduction,
     resampling,
+    signal,
     variables,
 )
 from .table import TABLE, row_of
