@@ -1,5 +1,5 @@
-/* The functions of board.h for `qemu-system-riscv64 -machine virt`: its serial line, and its device that ends
- * the emulation. */
+/* The functions of board.h for `qemu-system-riscv64 -machine virt`, and that of `qemu-system-riscv32`: its serial
+ * line, and its device that ends the emulation. */
 #include "board.h"
 
 #define SERIAL ((volatile unsigned char*)0x10000000) /* an NS16550A; qemu's needs no speed set */
@@ -22,7 +22,7 @@ _Noreturn void board_finish(int failed) {
 }
 
 static void write_hex(unsigned long number) {
-  for (int shift = 60; shift >= 0; shift -= 4) {
+  for (int shift = 8 * (int)sizeof number - 4; shift >= 0; shift -= 4) {
     const char digit[2] = {"0123456789abcdef"[number >> shift & 15], 0};
     board_write(digit);
   }

@@ -22,21 +22,25 @@ from .bare_models import (
     write_samples,
 )
 
-EMULATOR = "qemu-system-riscv64"
-CORES = {"rv64gcv": "rv64,v=true,vlen=256,vext_spec=v1.0", "rv64gc": "rv64,v=false"}
+CORES = {
+    "rv64gcv": "rv64,v=true,vlen=256,vext_spec=v1.0",
+    "rv64gc": "rv64,v=false",
+    "rv32imfc": "rv32,v=false,d=false",
+}
 RAM = 256 << 10
 
 
-def boot(program, target):
+def boot(program, target, *options):
     """Exit code of the emulator, which the program decides, and what came over the serial line;
     skips where there is no emulator."""
-    if shutil.which(EMULATOR) is None:
+    emulator = f"qemu-system-riscv{target[2:4]}"
+    if shutil.which(emulator) is None:
         pytest.skip(
-            f"{EMULATOR} is not installed: apt install qemu-system-misc (./check --full does)"
+            f"{emulator} is not installed: apt install qemu-system-misc (./check --full does)"
         )
     done = subprocess.run(
         [
-            EMULATOR,
+            emulator,
             "-machine",
             "virt",
             "-cpu",
@@ -51,6 +55,7 @@ def boot(program, target):
             "none",
             "-serial",
             "stdio",
+            *options,
             "-kernel",
             str(program),
         ],
