@@ -108,7 +108,9 @@ def transposed_padding(call, size, stride, kernel, result):
 
 @operator("TRANSPOSE_CONV", options="TransposeConvOptions", inputs=(3, 4))
 def transpose_conv(g, call):
-    sizes = call.ints(0, "the result's shape")
+    # Where it is computed, it is the shape that the file has for the result.
+    given = call.inputs[0].data is not None
+    sizes = call.ints(0, "the result's shape") if given else list(call.out.shape)
     weights, x, bias = call.inputs[1], call.inputs[2], call.inputs[3]
     check_image_and_weights(call, x, weights)
     if len(sizes) != 4:

@@ -315,9 +315,26 @@ def softmax(g, call, beta):
     g.give(call.out, stored(g, g.node("Cast", [steps], to=6), call.out))
 
 
+def _rescale_words(g, call):
+    """QUANTIZE from i32 to a shorter type, or to i32."""
+    x, out = call.inputs[0], call.out
+    for value, other in ((x, out), (out, x)):
+        need_integers(value, types=("i32", "i16") if other.dtype == "i32" else ("i32",))
+        if units(value)[1]:
+            raise Refusal(f"'{value.tensor.name}' is {value.dtype} with a zero point")
+    (name,), images = g.aligned([x], x.rank)
+    name = g.node("Cast", [name], to=6)
+    most = 1 << 31 if x.dtype == "i32" else farthest(x)
+    name = rescaled(g, name, np.float64(units(x)[0]) / np.float64(units(out)[0]), most)
+    g.give(out, name if out.dtype == "i32" else stored(g, name, out), images)
+
+
 def quantize(g, call):
-    """QUANTIZE, from floats or from integers with another scale or type."""
+    """QUANTIZE, from floats or from integers with another scale or type. Integers of 32 bits have no
+    zero point."""
     x = call.inputs[0]
+    if "i32" in (x.dtype, call.out.dtype):
+        return _rescale_words(g, call)
     need_integers(call.out)
     (name,), images = g.aligned([x], x.rank)
     out, _ = units(call.out)
