@@ -97,6 +97,8 @@ std::string str(const Plan& plan) {
   for (const PortInfo& port : plan.inputs) result += "input " + str(port) + "\n";
   for (const PortInfo& port : plan.outputs)
     result += "output " + str(port) + (port.data ? " at " + str(*port.data) : "") + "\n";
+  for (const KeptState& state : plan.states)
+    result += text("state ", printable(state.name), ": input ", state.input, ", output ", state.output, "\n");
   for (size_t i = 0; i < plan.constants.size(); ++i) {
     const PlanConstant& constant = plan.constants[i];
     result += text("constant ", i, " ", name_of(constant.dtype()), str(shape_of(constant.shape())), " ",

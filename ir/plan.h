@@ -67,6 +67,14 @@ struct PortInfo {
   std::optional<Location> data;
 };
 
+// A value that artefacts without a runtime keep from one run to the next. The plan is right where this input
+// and this output, which have one type and shape, are in the same memory.
+struct KeptState {
+  std::string name;
+  int input = 0, output = 0;
+  std::vector<uint8_t> initial;  // its bytes before the first run; empty: zeros
+};
+
 // Lifetime of one block of the arena or of a segment, as numbers of steps in pre-order, for the memory report
 // and its test.
 struct ArenaBlock {
@@ -104,6 +112,7 @@ struct Plan {
   std::optional<int64_t> first_scratch_bytes;
   Dim sized_scratch;  // the same for kernels whose need depends on their sizes: a function of the symbols
   std::vector<ArenaBlock> blocks;
+  std::vector<KeptState> states;
   bool least_code = false;  // kernels are plain loops (Target::least_code)
   std::string provenance;   // compiler version and options, embedded in the artefact
 };

@@ -69,9 +69,26 @@ int64_t bare_scratch_offset(const Plan& plan) {
   return (plan.arena_bytes.constant() + kBareArenaAlignment - 1) / kBareArenaAlignment * kBareArenaAlignment;
 }
 
+int64_t state_bytes(const Plan& plan, const KeptState& state) {
+  const PortInfo& port = plan.inputs.at(static_cast<size_t>(state.input));
+  return element_count(port.shape).constant() * static_cast<int64_t>(size_of(port.dtype));
+}
+
+std::vector<int64_t> bare_state_offsets(const Plan& plan) {
+  constexpr int64_t kAlignment = 16;  // of the longest vectors of targets without an operating system
+  std::vector<int64_t> offsets;
+  int64_t next = bare_scratch_offset(plan) + first_scratch_bytes(plan);
+  for (const KeptState& state : plan.states) {
+    offsets.push_back((next + kAlignment - 1) / kAlignment * kAlignment);
+    next = offsets.back() + state_bytes(plan, state);
+  }
+  offsets.push_back(next);
+  return offsets;
+}
+
 int64_t bare_arena_bytes(const Plan& plan) {
   // Never 0: C has no empty arrays.
-  return std::max(bare_scratch_offset(plan) + first_scratch_bytes(plan), kBareArenaAlignment);
+  return std::max(bare_state_offsets(plan).back(), kBareArenaAlignment);
 }
 
 std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants) {

@@ -27,10 +27,12 @@ int64_t plan_scratch_bytes(const Plan& plan);
 int64_t first_scratch_bytes(const Plan& plan);
 
 // The memory of a run without a runtime: the plan's arena, which has a fixed size, followed by the scratch
-// memory of its only thread.
+// memory of its only thread and by what the model keeps from one run to the next.
 constexpr int64_t kBareArenaAlignment = 64;
 int64_t bare_arena_bytes(const Plan& plan);
-int64_t bare_scratch_offset(const Plan& plan);  // in it
+int64_t bare_scratch_offset(const Plan& plan);              // in it
+std::vector<int64_t> bare_state_offsets(const Plan& plan);  // of the plan's states in it, and its end
+int64_t state_bytes(const Plan& plan, const KeptState& state);
 
 // What such a run returns.
 enum class BareStatus : uint8_t {

@@ -23,14 +23,16 @@ std::string of_node(const Plan& plan, const Dim& dim) {
   return "";
 }
 
-std::vector<RunArgument> arguments_of(const std::vector<PortInfo>& ports, const std::string& kind,
-                                      const std::string& prefix, std::set<std::string>& taken) {
+std::vector<RunArgument> arguments_of(const std::vector<PortInfo>& ports, const std::set<int>& states,
+                                      const std::string& kind, const std::string& prefix,
+                                      std::set<std::string>& taken) {
   std::vector<RunArgument> result;
   for (size_t i = 0; i < ports.size(); ++i) {
+    if (states.count(static_cast<int>(i)) > 0) continue;
     std::string name = kind + "_" + identifier(ports[i].name);
     if (!taken.insert(name).second) taken.insert(name += text("_", i));
-    result.push_back({name, upper(prefix) + "_" + upper(kind) + text("_", i), &ports[i],
-                      element_count(ports[i].shape).constant()});
+    result.push_back({name, upper(prefix) + "_" + upper(kind) + text("_", result.size()), &ports[i],
+                      element_count(ports[i].shape).constant(), i});
   }
   return result;
 }
@@ -77,12 +79,19 @@ void refuse_late_sizes(const Plan& plan, const std::string& kind) {
 
 RunArguments run_arguments(const Plan& plan, const std::string& prefix) {
   std::set<std::string> taken;
+  std::set<int> before, behind;
+  for (const KeptState& state : plan.states) {
+    before.insert(state.input);
+    behind.insert(state.output);
+  }
   RunArguments result;
-  result.inputs = arguments_of(plan.inputs, "input", prefix, taken);
-  result.outputs = arguments_of(plan.outputs, "output", prefix, taken);
+  result.inputs = arguments_of(plan.inputs, before, "input", prefix, taken);
+  result.outputs = arguments_of(plan.outputs, behind, "output", prefix, taken);
   const std::vector<int> pairs = inputs_in_place(plan);
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs[i] >= 0) result.outputs[i].lies_in = result.inputs[static_cast<size_t>(pairs[i])].name;
+  for (RunArgument& output : result.outputs) {
+    for (const RunArgument& input : result.inputs) {
+      if (pairs[output.index] == static_cast<int>(input.index)) output.lies_in = input.name;
+    }
   }
   return result;
 }
@@ -92,7 +101,27 @@ void write_ports(std::ostream& out, const RunArguments& arguments) {
   write_each(out, arguments.outputs);
 }
 
-void write_run(std::ostream& out, const RunArguments& arguments, const std::string& prefix) {
+std::string about_arena(const Plan& plan, const std::string& prefix) {
+  return plan.states.empty() ? "any memory of that size and alignment, whose content is lost,"
+                             : "any memory of that size and alignment, which nothing else writes to\n"
+                               " * between the steps of a stream and which " +
+                                   prefix + "_reset prepares,";
+}
+
+std::string about_runs(const Plan& plan, const std::string& prefix) {
+  if (plan.states.empty())
+    return "keeps nothing between runs and may run on several cores\n"
+           " * at once, each with an arena of its own.";
+  std::string names;
+  for (const KeptState& state : plan.states)
+    names += (names.empty() ? "'" : ", '") + harmless(state.name) + "'";
+  return "keeps " + names + "\n * in the arena from run to run: call " + prefix +
+         "_reset before the first run and to begin anew. Several streams may\n"
+         " * run at once, each with an arena of its own.";
+}
+
+void write_run(std::ostream& out, const Plan& plan, const RunArguments& arguments,
+               const std::string& prefix) {
   const std::string macros = upper(prefix);
   out << "\n/* What " << prefix << "_run returns. */\n"
       << "#define " << macros << "_DONE " << static_cast<int>(BareStatus::Done) << "\n"
@@ -114,6 +143,11 @@ void write_run(std::ostream& out, const RunArguments& arguments, const std::stri
   for (const RunArgument& output : arguments.outputs)
     out << c_type(output.port->dtype) << "* " << output.name << ", ";
   out << "void* arena);\n";
+  if (!plan.states.empty()) {
+    out << "\n/* Gives what is kept between runs its first value. Returns what " << prefix
+        << "_run does. */\n"
+        << "int " << prefix << "_reset(void* arena);\n";
+  }
 }
 
 }  // namespace tc

@@ -18,18 +18,22 @@ struct RunArgument {
   std::string name, macro;  // input_x, MODEL_INPUT_0
   const PortInfo* port;
   int64_t elements;
+  size_t index = 0;          // in the plan's inputs or outputs
   std::string lies_in = "";  // for an output: the name of the input whose memory it may share; else empty
 };
 struct RunArguments {
   std::vector<RunArgument> inputs, outputs;
 };
-// The arguments of the model's function PREFIX_run; all sizes of the model's inputs and outputs have to be
-// numbers.
+// The arguments of the model's function PREFIX_run: all inputs and outputs that are no states. Their sizes
+// have to be numbers.
 RunArguments run_arguments(const Plan& plan, const std::string& prefix);
 
 // Macros with the type, elements and bytes of each argument.
 void write_ports(std::ostream& out, const RunArguments& arguments);
-// Macros of what PREFIX_run returns, and its declaration.
-void write_run(std::ostream& out, const RunArguments& arguments, const std::string& prefix);
+// Macros of what PREFIX_run returns, its declaration, and that of PREFIX_reset where the plan has states.
+void write_run(std::ostream& out, const Plan& plan, const RunArguments& arguments, const std::string& prefix);
+// What a header says of the arena, and of what is kept between runs.
+std::string about_arena(const Plan& plan, const std::string& prefix);
+std::string about_runs(const Plan& plan, const std::string& prefix);
 
 }  // namespace tc

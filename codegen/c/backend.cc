@@ -27,11 +27,12 @@ constexpr int64_t kMaxText = 1 << 20;
 constexpr int64_t kBytesPerKernel = 150;
 constexpr double kBytesPerOperation = 8;
 
-std::string about(const ArtefactContent& model) {
+std::string about(const ArtefactContent& model, const std::string& prefix) {
   return "model '" + harmless(model.plan.model) +
          "' in C99: compile the .c files beside this one (GCC and Clang: -O3 -ffp-contract=fast -fno-math-errno, and the machine's\n"
          " * -march or -mcpu) and link them with -lm. It needs math.h, memcpy, rounding to nearest and little-endian numbers. It allocates nothing,\n"
-         " * keeps nothing between runs and may run on several cores at once, each with an arena of its own.";
+         " * " +
+         about_runs(model.plan, prefix);
 }
 
 std::string declarations(const ArtefactContent& model, const std::string& prefix,
@@ -45,12 +46,13 @@ std::string declarations(const ArtefactContent& model, const std::string& prefix
       << "/* Read-only data. */\n"
       << "#define " << macros << "_WEIGHTS_BYTES " << model.objects.constants->byte_count() << "\n"
       << "extern const uint8_t " << prefix << "_weights[" << macros << "_WEIGHTS_BYTES];\n\n"
-      << "/* What a run works in: any memory of that size and alignment, whose content is lost, or this block, which GCC and Clang align. */\n"
+      << "/* What a run works in: " << about_arena(model.plan, prefix)
+      << " or this block, which GCC and Clang align. */\n"
       << "#define " << macros << "_ARENA_BYTES " << bare_arena_bytes(model.plan) << "\n"
       << "#define " << macros << "_ARENA_ALIGNMENT " << kBareArenaAlignment << "\n"
       << "extern uint8_t " << prefix << "_arena[" << macros << "_ARENA_BYTES];\n\n";
   write_ports(out, arguments);
-  write_run(out, arguments, prefix);
+  write_run(out, model.plan, arguments, prefix);
   out << "\n#ifdef __cplusplus\n}\n#endif\n";
   return out.str();
 }
@@ -68,9 +70,10 @@ void write_source(const ArtefactContent& model, const ArtefactPlace& place) {
   refuse_late_sizes(model.plan, "c");
   const std::string prefix = c_name(path);
   const RunArguments arguments = run_arguments(model.plan, prefix);
-  CSourceNames names{prefix, file_name(header_path(path)), {}, {}};
-  for (const RunArgument& input : arguments.inputs) names.inputs.push_back(input.name);
-  for (const RunArgument& output : arguments.outputs) names.outputs.push_back(output.name);
+  CSourceNames names{prefix, file_name(header_path(path)), std::vector<std::string>(model.plan.inputs.size()),
+                     std::vector<std::string>(model.plan.outputs.size())};
+  for (const RunArgument& input : arguments.inputs) names.inputs[input.index] = input.name;
+  for (const RunArgument& output : arguments.outputs) names.outputs[output.index] = output.name;
   write_file(place.part, c_model_source(model.plan, names));
 
   const std::string stem = path.substr(0, path.size() - 2) + "_weights";
@@ -91,7 +94,7 @@ void write_source(const ArtefactContent& model, const ArtefactPlace& place) {
     });
     write_file(stem + ".c", c_weights_source(names, file_name(stem + ".bin")));
   }
-  write_header(path, about(model), declarations(model, prefix, arguments));
+  write_header(path, about(model, prefix), declarations(model, prefix, arguments));
   for (const ScheduledKernel& kernel : model.plan.kernels) {
     if (kernel.accelerator == nullptr) continue;
     const std::string driver =

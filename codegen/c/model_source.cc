@@ -63,7 +63,15 @@ std::string driver_of(const std::vector<ScheduledKernel>& kernels) {
 class ModelWriter {
  public:
   ModelWriter(const Plan& plan, const CSourceNames& names)
-      : plan_(plan), names_(names), offsets_(constant_offsets(plan.constants)) {}
+      : plan_(plan),
+        names_(names),
+        offsets_(constant_offsets(plan.constants)),
+        state_offsets_(bare_state_offsets(plan)) {
+    for (size_t i = 0; i < plan.states.size(); ++i) {
+      const std::string place = text("memory + ", state_offsets_[i]);
+      places_.inputs[plan.states[i].input] = places_.outputs[plan.states[i].output] = place;
+    }
+  }
 
   std::string source() {
     std::vector<c::FunctionText> kernels;
@@ -88,10 +96,34 @@ class ModelWriter {
     if (uses_sizes_) result += kSizes;
     result += arena();
     for (const c::FunctionText& kernel : kernels) result += "\n" + str(kernel, "TC_KERNEL void ");
-    return result + "\n" + run;
+    return result + "\n" + run + (plan_.states.empty() ? "" : reset_function());
   }
 
  private:
+  std::string reset_function() const {
+    std::string arrays, body;
+    for (size_t i = 0; i < plan_.states.size(); ++i) {
+      const KeptState& state = plan_.states[i];
+      const std::string comment = text("/* ", c::in_comment(state.name), " */\n"),
+                        place = text("(uint8_t *)arena + ", state_offsets_[i]);
+      if (state.initial.empty()) {
+        body += text(comment, "memset(", place, ", 0, ", state_bytes(plan_, state), ");\n");
+        continue;
+      }
+      const std::string name = text(names_.prefix, "_first_values_", i);
+      body += text(comment, "memcpy(", place, ", ", name, ", sizeof ", name, ");\n");
+      arrays += text("static const uint8_t ", name, "[", state.initial.size(), "] = {");
+      for (const uint8_t byte : state.initial) arrays += text(static_cast<int>(byte), ",");
+      arrays += "};\n";
+    }
+    const std::string checks =
+        text("if (arena == NULL) {\n  return ", static_cast<int>(BareStatus::Null),
+             "; /* NULL */\n}\nif ((uintptr_t)arena % ", kBareArenaAlignment, "u != 0u) {\n  return ",
+             static_cast<int>(BareStatus::Misaligned), "; /* MISALIGNED */\n}\n");
+    return text("\n", arrays, "int ", names_.prefix, "_reset(void *arena)\n{\n",
+                indented(checks + body + "return 0;\n", 1), "}\n");
+  }
+
   std::string kernel_name(size_t index) const { return text(names_.prefix, "_kernel_", index); }
 
   std::string arena() const {
@@ -103,6 +135,7 @@ class ModelWriter {
     std::string checks, nulls = "arena == NULL", places;
     const auto add = [&](const std::vector<PortInfo>& ports, const std::vector<std::string>& names) {
       for (size_t i = 0; i < ports.size(); ++i) {
+        if (names[i].empty()) continue;  // a state
         nulls += " || " + names[i] + " == NULL";
         if (size_of(ports[i].dtype) > 1)
           places += text(" || (uintptr_t)", names[i], " % ", size_of(ports[i].dtype), "u != 0u");
@@ -167,9 +200,14 @@ class ModelWriter {
     int64_t fixed = 0;
     const size_t index = static_cast<size_t>(location.index);
     switch (location.kind) {
-      case Location::Kind::Input: base = "(const uint8_t *)" + names_.inputs.at(index); break;
+      case Location::Kind::Input:
+        base = places_.inputs.count(location.index) ? places_.inputs.at(location.index)
+                                                    : "(const uint8_t *)" + names_.inputs.at(index);
+        break;
       case Location::Kind::Output:
-        base = text(is_written ? "(uint8_t *)" : "(const uint8_t *)", names_.outputs.at(index));
+        base = places_.outputs.count(location.index)
+                   ? places_.outputs.at(location.index)
+                   : text(is_written ? "(uint8_t *)" : "(const uint8_t *)", names_.outputs.at(index));
         break;
       case Location::Kind::Constant:
         base = names_.prefix + "_weights";
@@ -296,7 +334,11 @@ class ModelWriter {
   const Plan& plan_;
   const CSourceNames& names_;
   const std::vector<int> in_place_ = inputs_in_place(plan_);
-  std::vector<int64_t> offsets_;
+  std::vector<int64_t> offsets_, state_offsets_;
+  // Where states are, by the numbers of their inputs and outputs.
+  struct {
+    std::map<int, std::string> inputs, outputs;
+  } places_;
   c::Functions functions_;
   std::vector<c::KernelCall> calls_;       // of the plan's kernels
   std::vector<std::string> kernel_names_;  // of functions
@@ -310,10 +352,14 @@ class ModelWriter {
 
 std::string c_prototype(const Plan& plan, const CSourceNames& names) {
   std::string result = text("int ", names.prefix, "_run(");
-  for (size_t i = 0; i < plan.inputs.size(); ++i)
-    result += text("const ", c_type(plan.inputs[i].dtype), " *", names.inputs.at(i), ", ");
-  for (size_t i = 0; i < plan.outputs.size(); ++i)
-    result += text(c_type(plan.outputs[i].dtype), " *", names.outputs.at(i), ", ");
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (!names.inputs.at(i).empty())
+      result += text("const ", c_type(plan.inputs[i].dtype), " *", names.inputs[i], ", ");
+  }
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    if (!names.outputs.at(i).empty())
+      result += text(c_type(plan.outputs[i].dtype), " *", names.outputs[i], ", ");
+  }
   return result + "void *arena)";
 }
 

@@ -11,13 +11,15 @@ namespace tc {
 
 // What a model's function and its arguments are called.
 struct CSourceNames {
-  std::string prefix;                        // identifiers that other files see begin with it
-  std::string header;                        // the file that declares them
-  std::vector<std::string> inputs, outputs;  // identifiers, in the plan's order
+  std::string prefix;  // identifiers that other files see begin with it
+  std::string header;  // the file that declares them
+  // Identifiers, in the plan's order; empty for states.
+  std::vector<std::string> inputs, outputs;
 };
 
 // The prototype of the function that runs the model once, without a semicolon: its arguments are arrays for
-// the plan's inputs and outputs, in order, and the block of bare_arena_bytes() bytes in which it works.
+// the plan's inputs and outputs that are no states, in order, and the block of bare_arena_bytes() bytes in
+// which it works.
 std::string c_prototype(const Plan& plan, const CSourceNames& names);
 
 // A source file with that function, the functions of the plan's kernels, whose names other files do not see,

@@ -16,7 +16,7 @@
 namespace tc {
 namespace {
 
-std::string about(const ArtefactContent& model) {
+std::string about(const ArtefactContent& model, const std::string& prefix) {
   return "model '" + harmless(model.plan.model) +
          "' for a system without an operating system: link this file.\n"
          " * It needs memcpy, memmove and memset at most" +
@@ -24,8 +24,8 @@ std::string about(const ArtefactContent& model) {
               ? ""
               : ", for floats and division the functions that every compiler brings (__aeabi_fadd ... of libgcc)") +
          ",\n * .bss cleared, the CPU's features below switched on (on RISC-V FS and VS of mstatus, on Arm CPACR), rounding to nearest,\n"
-         " * and some stack. It allocates nothing, keeps nothing between runs and may run on several cores\n"
-         " * at once, each with an arena of its own.";
+         " * and some stack. It allocates nothing, " +
+         about_runs(model.plan, prefix);
 }
 
 std::string declarations(const ArtefactContent& model, const std::string& prefix, const BareSizes& sizes) {
@@ -40,7 +40,7 @@ std::string declarations(const ArtefactContent& model, const std::string& prefix
       << "/* Read-only data, part of the object. */\n"
       << "#define " << macros << "_WEIGHTS_BYTES " << model.objects.constants->byte_count() << "\n"
       << "extern const uint8_t " << prefix << "_weights[" << macros << "_WEIGHTS_BYTES];\n\n"
-      << "/* What a run works in: any memory of that size and alignment, whose content is lost, or this block, which is not in\n"
+      << "/* What a run works in: " << about_arena(model.plan, prefix) << " or this block, which is not in\n"
       << " * the program unless something names it (--gc-sections). */\n"
       << "#define " << macros << "_ARENA_BYTES " << bare_arena_bytes(model.plan) << "\n"
       << "#define " << macros << "_ARENA_ALIGNMENT " << kBareArenaAlignment << "\n"
@@ -51,7 +51,7 @@ std::string declarations(const ArtefactContent& model, const std::string& prefix
       << "#define " << macros << "_CODE_BYTES " << sizes.code << "\n"
       << "#define " << macros << "_STACK_BYTES " << sizes.stack << "\n\n";
   write_ports(out, arguments);
-  write_run(out, arguments, prefix);
+  write_run(out, model.plan, arguments, prefix);
   out << "\n#ifdef __cplusplus\n}\n#endif\n";
   return out.str();
 }
@@ -103,7 +103,7 @@ ExportedSizes export_bare(const ArtefactContent& model, const ArtefactPlace& pla
   const BareSizes sizes = bare_sizes(bare, place.part);
   refuse_more_than_flash(model, sizes);
   refuse_more_than_ram(model, sizes);
-  write_header(place.path, about(model), declarations(model, prefix, sizes));
+  write_header(place.path, about(model, prefix), declarations(model, prefix, sizes));
   return {sizes.constants, sizes.code, sizes.arena, sizes.zeros, sizes.stack};
 }
 

@@ -75,6 +75,7 @@ BuildOptions build_options(const CompileOptions& options) {
   const bool one_thread = kind.kind->one_thread || target.parallel == ParallelLoops::None;
   build.threads = one_thread ? 1 : worker_count(options.threads);
   build.tolerance = options.tolerance;
+  build.states = options.states;
   const bool in_flash = options.max_ram > 0 && target.constants == ConstantMemory::Flash;
   if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
   if (options.max_flash > 0 || in_flash)
@@ -183,6 +184,29 @@ void check_symbols(const Graph& graph) {
   }
 }
 
+// Each state is an input and an output of one type and size.
+void check_states(const Graph& graph, const std::vector<StateOption>& states) {
+  const auto value_of = [&](const std::vector<ValueId>& ports, const std::string& name, const char* what) {
+    std::string names;
+    for (ValueId id : ports) {
+      if (graph[id].name == name) return &graph[id];
+      names += (names.empty() ? "" : ", ") + graph[id].name;
+    }
+    fail(ErrorKind::Model, "states: model '", graph.name, "' has no ", what, " '", name, "'; it has ", names);
+  };
+  std::set<std::string> taken;
+  for (const StateOption& state : states) {
+    const Value &before = *value_of(graph.inputs, state.input, "input"),
+                &behind = *value_of(graph.outputs, state.output, "output");
+    if (!taken.insert("input " + state.input).second || !taken.insert("output " + state.output).second)
+      fail(ErrorKind::Model, "states: '", state.input, "' or '", state.output, "' is given twice");
+    if (before.dtype == behind.dtype && *before.shape == *behind.shape) continue;
+    fail(ErrorKind::Model, "states: output '", state.output, "' of model '", graph.name, "' is ",
+         name_of(behind.dtype), str(*behind.shape), ", and input '", state.input, "' ", name_of(before.dtype),
+         str(*before.shape), "; a state has one type and shape");
+  }
+}
+
 void check_ports(const Graph& graph) {
   const auto check = [&](size_t count, const char* what) {
     if (count > TC_MOST_PORTS)
@@ -260,6 +284,7 @@ CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const Co
   }
   check_symbols(graph);
   check_ports(graph);
+  check_states(graph, options.states);
   for (const SizedGraph& version : versions) check_symbols(version.graph);
   model.arithmetic = all_arithmetic(graph);
   model.quantised = options.quantised;

@@ -33,6 +33,8 @@ struct CompileOptions {
   std::map<std::string, TensorPtr> values;
   // How many tensors inputs have that are sequences or optionals, and their shapes (ImportOptions::forms).
   std::map<std::string, InputForm> forms;
+  // What artefacts without a runtime keep from run to run.
+  std::vector<StateOption> states;
   // See ImportOptions, which has both of these too.
   std::set<std::string> open_initializers;
   std::vector<std::string> data_folders;

@@ -34,7 +34,12 @@ std::optional<MemoryNeed> memory_need(const Plan& plan, int threads) {
   if (!plan.arena_bytes.is_constant()) return std::nullopt;
   constexpr __int128 kMost = INT64_MAX / 2;
   const __int128 constants = constant_offsets(plan.constants).back();
-  const __int128 working = plan.arena_bytes.constant() +
+  __int128 kept = 0;
+  for (const KeptState& state : plan.states) {
+    if (element_count(plan.inputs.at(static_cast<size_t>(state.input)).shape).is_constant())
+      kept += state_bytes(plan, state);
+  }
+  const __int128 working = kept + plan.arena_bytes.constant() +
                            plan.first_scratch_bytes.value_or(plan.scratch_bytes) +
                            static_cast<__int128>(plan.scratch_bytes) * (threads - 1);
   return MemoryNeed{static_cast<int64_t>(std::min(constants, kMost)),

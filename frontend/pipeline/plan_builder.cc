@@ -10,6 +10,7 @@
 #include "frontend/pipeline/chosen_rows.h"
 #include "frontend/pipeline/constant_store.h"
 #include "frontend/pipeline/even_weights.h"
+#include "frontend/pipeline/kept_states.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
 #include "frontend/pipeline/memory_saving.h"
@@ -69,6 +70,7 @@ class PlanBuilder final : public ControlSteps {
     plan.steps = build_steps(frame, /*top=*/true, nullptr);
     sizes_.finish(graph, plan);
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
+    keep_states(options_.states, storages_, plan);
     storages_.finish(plan);
     if (plan.segments > 0) plan.memory_limit = options_.segment_limit;
     plan.constants = constants_.all();

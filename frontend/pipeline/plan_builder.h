@@ -33,6 +33,13 @@ struct KernelReport {
   double multiply_adds = 0;
 };
 
+// A value that the model keeps from one run to the next, by the names of the graph's input and output that
+// are its value before and after a run.
+struct StateOption {
+  std::string name, input, output;
+  std::vector<uint8_t> initial;  // empty: zeros
+};
+
 struct BuildOptions {
   Target target;
   int threads = 1;
@@ -52,6 +59,7 @@ struct BuildOptions {
   std::function<void(const ScheduledKernel&)> check_kernel;
   // By label: where kernels run, which otherwise the predicted cycles decide.
   std::map<std::string, Placement> placements;
+  std::vector<StateOption> states;  // the plan has them as Plan::states
   // The constants of another plan of the same artefact. The new plan has them too, with the same numbers, and
   // its own after them. Null: there is no other plan.
   const ConstantStore* known_constants = nullptr;

@@ -8,13 +8,20 @@
 namespace tc {
 
 int Storages::add(Location::Kind kind, int index, const std::string& name, const Dim& bytes) {
-  storages_.push_back({kind, index, name, bytes, -1, -1, Dim(0), false});
+  storages_.push_back({kind, index, name, bytes, -1, -1, Dim(0), false, -1});
   return static_cast<int>(storages_.size()) - 1;
 }
 
 bool Storages::is_output(const Place& place, int index) const {
   const Storage& storage = storages_[place.storage];
   return storage.kind == Location::Kind::Output && storage.index == index;
+}
+
+int Storages::find(Location::Kind kind, int index) const {
+  const auto found = std::find_if(storages_.begin(), storages_.end(), [&](const Storage& each) {
+    return each.kind == kind && each.index == index;
+  });
+  return found == storages_.end() ? -1 : static_cast<int>(found - storages_.begin());
 }
 
 void Storages::touch(int storage) {
@@ -37,6 +44,9 @@ Location Storages::scratch(const std::string& name, int64_t bytes) {
 PlanStep Storages::copy_step(const Place& to, const Place& from, const Dim& bytes, const std::string& label) {
   PlanStep step;
   step.kind = PlanStep::Kind::Copy;
+  Storage& written = storages_[to.storage];
+  if (written.first < 0 && bytes == written.bytes && bytes == storages_[from.storage].bytes)
+    written.copied_from = from.storage;
   step.locations = {locate(to), locate(from)};
   step.bytes = bytes;
   step.label = label;
@@ -44,9 +54,16 @@ PlanStep Storages::copy_step(const Place& to, const Place& from, const Dim& byte
   return step;
 }
 
+bool Storages::may_replace(int output, int input) const {
+  const Storage &to = storages_[output], &from = storages_[input];
+  return to.first > from.last || (to.copied_from == input && to.first == from.last);
+}
+
 void Storages::extend_over_loop(int begin) {
   for (Storage& storage : storages_) {
-    if (storage.first >= 0 && storage.first < begin && storage.last >= begin) storage.last = step_;
+    // An input is alive from the beginning.
+    const bool before = storage.kind == Location::Kind::Input || storage.first < begin;
+    if (storage.first >= 0 && before && storage.last >= begin) storage.last = step_;
   }
 }
 
@@ -57,6 +74,7 @@ int Storages::planned_segment() {
 
 void Storages::resolve(Location& location) const {
   const Storage& storage = storages_[location.index];
+  location.kind = storage.kind;  // that of an output may have changed
   location.offset = location.offset + storage.offset;
   location.index = storage.index;  // finish() has numbered the blocks of the arena
 }

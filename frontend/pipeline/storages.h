@@ -31,6 +31,9 @@ class Storages {
   // Whether the place is in the memory of that output of the model.
   bool is_output(const Place& place, int index) const;
 
+  // The block of an input or output of the model; -1: there is none.
+  int find(Location::Kind kind, int index) const;
+
   // Steps are numbered in the order in which they are made; a block that the current step uses is alive in
   // it.
   int step() const { return step_; }
@@ -42,6 +45,12 @@ class Storages {
   Location scratch(const std::string& name, int64_t bytes);
   // A copy, as a step of its own.
   PlanStep copy_step(const Place& to, const Place& from, const Dim& bytes, const std::string& label);
+  // Whether the output's block may be in the memory of the input's: nothing reads the input after something
+  // has been written to the output, or the output begins as a copy of the whole input and nothing reads that
+  // afterwards.
+  bool may_replace(int output, int input) const;
+  // Makes the block of an output one of the arena.
+  void move_to_arena(int output) { storages_[output].kind = Location::Kind::Arena; }
   // Every block that was alive before step `begin`, at which a loop began, and is used in the loop stays
   // alive until its end.
   void extend_over_loop(int begin);
@@ -58,6 +67,7 @@ class Storages {
     int first = -1, last = -1;  // life in steps
     Dim offset;
     bool scratch = false;
+    int copied_from = -1;  // the block of which step `first` copies all
   };
 
   void resolve(Location& location) const;

@@ -107,6 +107,13 @@ void set_value(CompileOptions& options, const std::string& input, const std::str
   options.values[input] = tensor;
 }
 
+// Adds a state: names of it, of the input and of the output that are its value before and after a run, and
+// its bytes before the first run; none are zeros.
+void add_state(CompileOptions& options, const std::string& name, const std::string& input,
+               const std::string& output, const std::string& initial) {
+  options.states.push_back({name, input, output, {initial.begin(), initial.end()}});
+}
+
 // Sets the shapes of the tensors in a sequence or an optional; `present` tells whether an optional has a
 // value.
 void set_form(CompileOptions& options, const std::string& input, bool present,
@@ -375,6 +382,7 @@ void add_options(py::module_& module) {
       .def_readwrite("data_folders", &CompileOptions::data_folders)
       .def("set_value", &set_value)
       .def("set_form", &set_form)
+      .def("add_state", &add_state)
       .def_property_readonly("forms", [](const CompileOptions& options) {
         py::dict forms;
         for (const auto& [name, form] : options.forms)

@@ -42,6 +42,7 @@ class Options:
     quantised: str = "exact"
     rounding: str = "stored"
     weights: str = "inside"
+    states: tuple = ()  # as StatefulModule takes them
     open_initializers: tuple = ()
     data_folders: tuple = ()
     max_nodes: int | None = None
@@ -100,6 +101,9 @@ def options_of(options=Options()):
                 f"compile_time_limit is {options.compile_time_limit!r}; give a number of seconds above 0, or None for any"
             )
         result.compile_time_limit = float(options.compile_time_limit)
+    for name, before, behind, initial in options.states:
+        value = b"" if initial is None else np.ascontiguousarray(initial).tobytes()
+        result.add_state(name, before, behind, value if value.strip(b"\0") else b"")
     result.open_initializers = set(_names("open_initializers", options.open_initializers))
     result.data_folders = [
         os.fspath(folder) for folder in _names("data_folders", options.data_folders)

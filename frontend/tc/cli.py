@@ -18,7 +18,14 @@ from .archives import trusted
 from .arguments import Options, options_of
 from .compiling import check, targets
 from .errors import ShapeError, UnsupportedError, error_of, lines_text, printable, printable_lines
-from .file_options import add_bounds, add_file_options, add_size_versions, bounds, file_options
+from .file_options import (
+    add_bounds,
+    add_file_options,
+    add_size_versions,
+    add_states,
+    bounds,
+    file_options,
+)
 from .files import make_folder, write_array
 from .formats import add_command as add_formats, takes_examples
 from .inspecting_command import add_command as add_inspect
@@ -327,6 +334,7 @@ def _add_compile(command):
     add_values(added)
     add_examples(added)
     add_size_versions(added)
+    add_states(added)
     added.add_argument("--output", "-o", help="default: the model's name in this folder")
     added.add_argument(
         "--kind",

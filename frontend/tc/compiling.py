@@ -1,5 +1,6 @@
 """Compiling models: the calls that make a module, or say what prevents it."""
 
+import functools
 import os
 import re
 
@@ -50,6 +51,7 @@ def compile(
     weights="inside",
     open_initializers=(),
     data_folders=(),
+    states=None,
     trust_archive=False,
     max_nodes=None,
     compile_time_limit=None,
@@ -120,6 +122,9 @@ def compile(
                         one out, it has the file's value
     data_folders        for an .onnx file: further folders into which symbolic links to its external
                         data may lead (docs/frontend.md)
+    states              for an .onnx file: {"state": "stateN"} keeps the output `stateN` as the
+                        input `state` of the next run, zeros in the first one (module.state); the
+                        kinds "bare" and "c" keep it in their arena (docs/bare.md)
     max_nodes           the most nodes that the model may have, with every call of a function
                         replaced by its body; None: 2^18
     compile_time_limit  seconds from the model's bytes to its code, after which UnsupportedError is
@@ -134,13 +139,13 @@ def compile(
     from .log import let_read  # imported here: loading a module needs no log
 
     origin = origin_of(model)
-    read = _read(model, inputs, shapes, trust_archive)
+    read = _with_states(_read(model, inputs, shapes, trust_archive), states)
     common = {"target": target, "threads": threads, "tolerance": tolerance, "seed": seed}
     common |= {"quantised": quantised, "rounding": rounding, "max_nodes": max_nodes}
     common |= {"open_initializers": open_initializers, "data_folders": data_folders}
-    common["compile_time_limit"] = compile_time_limit
-    built = {"max_ram": max_ram, "max_flash": max_flash, "weights": weights}
-    built["build_threads"] = build_threads
+    common |= {"compile_time_limit": compile_time_limit}
+    built = {"max_ram": max_ram, "max_flash": max_flash}
+    built |= {"weights": weights, "build_threads": build_threads}
     if tune:
         from .tuning import tune as search
 
@@ -158,16 +163,17 @@ def compile(
             **common,
         )
 
-    def options(sizes=None, versions=size_versions):
+    def options(sizes=None, versions=size_versions, states=()):
         shapes = {**(read.shapes or {}), **(sizes or {})}
-        made = options_of(Options(shapes=shapes, size_versions=versions, **built, **common))
+        own = {"shapes": shapes, "size_versions": versions, "states": states}
+        made = options_of(Options(**own, **built, **common))
         set_values(made, read.source, values)
         set_places(made, read.source, place)
         let_read(made, log)
         return made
 
-    def compiled(source, make=Module, sizes=None, versions=size_versions):
-        made = options if sizes is None else lambda: options(sizes, versions)
+    def compiled(source, make=Module, sizes=None, versions=size_versions, states=()):
+        made = lambda *given: options(*(given or (sizes, versions)), states=states)
         return _compiled(source, made, threads, kept if sizes is None else 0, make)
 
     kept = _versions_kept(specialise, max_ram or size_versions)
@@ -183,6 +189,19 @@ def _read(model, inputs, shapes, trust_archive):
     if not takes_examples(model):
         refuse_examples(inputs)
     return read_model(model, inputs, shapes_option(shapes))
+
+
+def _with_states(read, states):
+    """A model that has been read, as one that keeps outputs as the next run's inputs."""
+    from .stateful import StatefulModule
+
+    if not states:
+        return read
+    if not isinstance(states, dict):
+        raise Error(f"states is {states!r}; give a dictionary: {{'state': 'stateN'}}")
+    kept = [(before, before, behind, None) for before, behind in states.items()]
+    make = functools.partial(StatefulModule, kept)
+    return read._replace(module=lambda compiled: compiled(read.source, make, states=kept))
 
 
 def _versions_kept(specialise, has_limits):
@@ -237,7 +256,7 @@ def _compiled(model, options, threads, specialise=0, make=Module):
     module.take_defaults(compiled.defaults)
     module.compile_kinds_by(_compiler_of_kinds(model, options, compiled))
     # A given shape may belong to an optional, or be the range of a symbol.
-    known = {port.name for port in module.inputs}.union(compiled.symbols)
+    known = {port.name for port in ports_of(compiled.inputs)}.union(compiled.symbols)
     if made.forms or module.compiled_output_forms or not known.issuperset(made.input_shapes):
         module._divide(compiler.signature(source_of(model), made), made)
     return module

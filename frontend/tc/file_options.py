@@ -52,6 +52,28 @@ def add_size_versions(added):
     )
 
 
+def add_states(added):
+    """Gives a command's parser the option that states_of() reads."""
+    added.add_argument(
+        "--state",
+        action="append",
+        default=[],
+        metavar="INPUT=OUTPUT",
+        help="an output that is this input of the next run: kinds 'bare' and 'c' keep it in their arena",
+    )
+
+
+def states_of(arguments):
+    """{input: output} from --state INPUT=OUTPUT, as tc.compile takes it."""
+    states = {}
+    for text in getattr(arguments, "state", []):
+        before, _, behind = text.partition("=")
+        if not before or not behind:
+            raise ShapeError(f"--state takes INPUT=OUTPUT, not '{text}'")
+        states[before] = behind
+    return states
+
+
 def size_versions(arguments):
     """[{symbol: size}] from --size-version batch=1,tokens=1, as tc.compile takes it."""
     versions = []

@@ -17,8 +17,9 @@ from .native import compiler
 
 class Read(typing.NamedTuple):
     """A model that has been read. `source` is what sources.source_of takes. `module` makes the
-    module. It is called with a function compiled(source, make, sizes), which compiles the source,
-    for `sizes` in addition to those that the caller has bound, and calls `make` with the result."""
+    module. It is called with a function compiled(source, make, sizes, states=states), which
+    compiles the source, for `sizes` in addition to those that the caller has bound, and calls
+    `make` with the result. `states` are as StatefulModule takes them."""
 
     source: typing.Any
     shapes: typing.Any
@@ -100,9 +101,8 @@ def _read_tflite(model, _, shapes):
         return Read(source, shapes, lambda compiled: compiled(source, Module))
     from .stateful import StatefulModule
 
-    return Read(
-        source, shapes, lambda compiled: compiled(source, functools.partial(StatefulModule, states))
-    )
+    make = functools.partial(StatefulModule, states)
+    return Read(source, shapes, lambda compiled: compiled(source, make, states=states))
 
 
 @bounded

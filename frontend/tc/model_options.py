@@ -6,7 +6,7 @@ import numpy as np
 from .arguments import MEANINGS, ROUNDINGS, WEIGHTS
 from .compiling import compile, load
 from .errors import ModelError, ShapeError
-from .file_options import add_file_options, bounds, file_options, size_versions
+from .file_options import add_file_options, bounds, file_options, size_versions, states_of
 from .formats import takes_examples
 from .given_files import begin_of, read_array
 from .kinds import kind_row
@@ -157,6 +157,7 @@ def module_of(arguments):
         rounding=arguments.rounding,
         weights=getattr(arguments, "weights", "inside"),
         place=places_of(arguments),
+        states=states_of(arguments),
         **file_options(arguments),
         **{"progress": progress_of(arguments), **tuning},
     )

@@ -15,12 +15,18 @@ class StatefulModule(Module):
     after the other."""
 
     def __init__(self, states, **arguments):
-        """`states` are (name, input, output, initial value)."""
+        """`states` are (name, input, output, initial value; None: zeros)."""
         super().__init__(**arguments)
         self._lock = threading.Lock()
         self._states = states
+        ports = {port.name: port for port in self.inputs}
+        zeros = lambda before: np.zeros(ports[before].shape, ports[before].dtype)
         self._state = ModelState(
-            self.name, {name: np.array(initial) for name, _, _, initial in states}
+            self.name,
+            {
+                name: zeros(before) if initial is None else np.array(initial)
+                for name, before, _, initial in states
+            },
         )
         taken, given = (
             {before for _, before, _, _ in states},

@@ -1,5 +1,5 @@
-/* The functions of board.h for `qemu-system-riscv64 -machine virt`, and that of `qemu-system-riscv32`: its serial
- * line, and its device that ends the emulation. */
+/* The functions of board.h for `qemu-system-riscv64 -machine virt`, and that of `qemu-system-riscv32`: its
+ * serial line, and its device that ends the emulation. */
 #include "board.h"
 
 #define SERIAL ((volatile unsigned char*)0x10000000) /* an NS16550A; qemu's needs no speed set */

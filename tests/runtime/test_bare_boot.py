@@ -64,7 +64,7 @@ def boot(program, target, *options):
         timeout=300,
         check=False,
     )
-    return done.returncode, done.stdout
+    return done.returncode, done.stdout + done.stderr
 
 
 def linked(folder, target, *options):

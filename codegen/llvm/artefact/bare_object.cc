@@ -126,8 +126,8 @@ void keep_only_interface(const BareModel& model, const PlanNames& names, const s
               path);
   };
   // The configuration refers to these texts, so that they must outlive it.
-  const std::string run = model.prefix + "_run", arena = model.prefix + "_arena",
-                    weights = model.prefix + "_weights";
+  const std::string run = model.prefix + "_run", reset = model.prefix + "_reset",
+                    arena = model.prefix + "_arena", weights = model.prefix + "_weights";
   const std::string constants = names.constants(), section = ".rodata." + weights;
   std::vector<std::string> kernels;
   for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
@@ -135,6 +135,7 @@ void keep_only_interface(const BareModel& model, const PlanNames& names, const s
     kernels.push_back(text(model.prefix, "_kernel_", i));
   }
   keep(run);
+  keep(reset);
   keep(arena);
   keep(constants);
   common.SymbolsToRename[constants] = weights;
@@ -190,6 +191,7 @@ StackFrame stack_of_run(const BareModel& model) {
   without_red_zone(compiler);
   for (const auto& [name, frame] : stack_frames(compiler.module())) {
     if (name == model.prefix + "_run") run = frame;
+    else if (name == model.prefix + "_reset") continue;  // it calls no kernel
     else if (!compiler.module().getFunction(name)->use_empty()) widen(called, frame);
   }
   // On x86-64 the return addresses of the two calls are no part of the frames.

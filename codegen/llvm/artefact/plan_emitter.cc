@@ -7,6 +7,7 @@
 #include "codegen/llvm/artefact/constants.h"
 #include "codegen/llvm/artefact/step_emitter.h"
 #include "codegen/llvm/artefact/dim_emitter.h"
+#include "codegen/llvm/artefact/run_frame.h"
 #include "ir/error.h"
 #include "ir/in_place.h"
 #include "ir/plan_steps.h"
@@ -66,14 +67,14 @@ class PlanEmitter {
     emit_descriptor();
   }
 
-  // int PREFIX_run(const void* inputs..., void* outputs..., void* arena), and a block for the arena.
+  // int PREFIX_run(const void* inputs..., void* outputs..., void* arena), where there are states int
+  // PREFIX_reset(void* arena), and a block for the arena.
   void emit_bare(const std::string& prefix) {
     emit_shared();
-    const size_t ports = plan_.inputs.size() + plan_.outputs.size();
-    run_ = function(prefix + "_run", i32_, std::vector<llvm::Type*>(ports + 1, pointer_));
-    run_->setLinkage(llvm::GlobalValue::ExternalLinkage);
-    run_->addRetAttr(llvm::Attribute::SExt);  // as C's int on RISC-V
+    const size_t ports = plan_.inputs.size() + plan_.outputs.size() - 2 * plan_.states.size();
+    run_ = bare_function(prefix + "_run", ports + 1);
     StepEmitter(compiler_, plan_, names_, constants_, copy_).emit_bare_run(run_);
+    if (!plan_.states.empty()) emit_reset(bare_function(prefix + "_reset", 1));
 
     auto* type = llvm::ArrayType::get(builder_.getInt8Ty(), static_cast<uint64_t>(bare_arena_bytes(plan_)));
     auto* arena = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage,
@@ -83,6 +84,37 @@ class PlanEmitter {
   }
 
  private:
+  llvm::Function* bare_function(const std::string& name, size_t pointers) {
+    llvm::Function* made = function(name, i32_, std::vector<llvm::Type*>(pointers, pointer_));
+    made->setLinkage(llvm::GlobalValue::ExternalLinkage);
+    made->addRetAttr(llvm::Attribute::SExt);  // as C's int on RISC-V
+    return made;
+  }
+
+  // Gives the states in the arena their first values.
+  void emit_reset(llvm::Function* reset) {
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(compiler_.context(), "entry", reset));
+    RunFrame(builder_).check_pointers({{reset->getArg(0), kBareArenaAlignment}});
+    const std::vector<int64_t> offsets = bare_state_offsets(plan_);
+    const llvm::MaybeAlign aligned(4);  // all states are at multiples of 16
+    for (size_t i = 0; i < plan_.states.size(); ++i) {
+      const KeptState& state = plan_.states[i];
+      const auto bytes = static_cast<uint64_t>(state_bytes(plan_, state));
+      llvm::Value* to = builder_.CreatePtrAdd(reset->getArg(0), i64(offsets[i]));
+      if (state.initial.empty()) {
+        builder_.CreateMemSet(to, builder_.getInt8(0), bytes, aligned);
+        continue;
+      }
+      TC_CHECK(state.initial.size() == bytes, "for the first value of state '", state.name, "'");
+      llvm::Constant* data = llvm::ConstantDataArray::get(compiler_.context(), state.initial);
+      auto* made = new llvm::GlobalVariable(module_, data->getType(), true,
+                                            llvm::GlobalValue::InternalLinkage, data, "first_values");
+      made->setAlignment(llvm::Align(4));
+      builder_.CreateMemCpy(to, aligned, made, aligned, bytes);
+    }
+    builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(BareStatus::Done)));
+  }
+
   llvm::Function* function(const std::string& name, llvm::Type* result,
                            const std::vector<llvm::Type*>& arguments) {
     return internal_function(compiler_, name, result, arguments);

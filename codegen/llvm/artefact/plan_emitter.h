@@ -28,8 +28,9 @@ void emit_plan(ModuleCompiler& compiler, const Plan& plan, const PlanNames& name
                const std::string& features, const WeightsFile* weights = nullptr);
 
 // For a system without a runtime: adds `int PREFIX_run(inputs..., outputs..., arena)`, which returns a
-// BareStatus (ir/scratch.h), and the block `PREFIX_arena` in place of what emit_plan() adds. The plan must
-// have no symbols, and no step that asks the runtime for something.
+// BareStatus (ir/scratch.h), and the block `PREFIX_arena` in place of what emit_plan() adds. Where the plan
+// has states, run() keeps these in the arena, and `int PREFIX_reset(arena)` gives them their first values.
+// The plan must have no symbols, and no step that asks the runtime for something.
 void emit_bare_plan(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names,
                     const std::string& prefix);
 

@@ -111,15 +111,26 @@ void StepEmitter::emit_bare_run(llvm::Function* run) {
   function_.function = run;
   builder_.SetInsertPoint(llvm::BasicBlock::Create(compiler_.context(), "entry", run));
   make_room_for_parameters();
+  // Inputs and outputs that are states are in the arena, the others are arguments.
+  function_.inputs.resize(plan_.inputs.size());
+  function_.outputs.resize(plan_.outputs.size());
+  function_.arena = run->getArg(static_cast<unsigned>(run->arg_size() - 1));
+  const std::vector<int64_t> kept = bare_state_offsets(plan_);
+  for (size_t i = 0; i < plan_.states.size(); ++i) {
+    const KeptState& state = plan_.states[i];
+    llvm::Value* place = builder_.CreatePtrAdd(function_.arena, i64(kept[i]));
+    function_.inputs.at(static_cast<size_t>(state.input)) = place;
+    function_.outputs.at(static_cast<size_t>(state.output)) = place;
+  }
   std::vector<std::pair<llvm::Value*, int64_t>> pointers;  // with their alignments
   for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
-    for (const PortInfo& port : *ports) {
-      pointers.emplace_back(run->getArg(static_cast<unsigned>(pointers.size())),
-                            static_cast<int64_t>(size_of(port.dtype)));
-      (ports == &plan_.inputs ? function_.inputs : function_.outputs).push_back(pointers.back().first);
+    for (size_t i = 0; i < ports->size(); ++i) {
+      llvm::Value*& place = (ports == &plan_.inputs ? function_.inputs : function_.outputs)[i];
+      if (place != nullptr) continue;
+      place = run->getArg(static_cast<unsigned>(pointers.size()));
+      pointers.emplace_back(place, static_cast<int64_t>(size_of((*ports)[i].dtype)));
     }
   }
-  function_.arena = run->getArg(static_cast<unsigned>(pointers.size()));
   pointers.emplace_back(function_.arena, kBareArenaAlignment);
   function_.frame = std::make_unique<RunFrame>(builder_);
   function_.frame->check_pointers(pointers);

@@ -264,6 +264,7 @@ _OF_FILES = (
     "weights",
     "open_initializers",
     "data_folders",
+    "states",
     "trust_archive",
 )
 

@@ -330,8 +330,8 @@ def _rescale_words(g, call):
 
 
 def quantize(g, call):
-    """QUANTIZE, from floats or from integers with another scale or type. Integers of 32 bits have no
-    zero point."""
+    """QUANTIZE, from floats or from integers with another scale or type. Integers of 32 bits have
+    no zero point."""
     x = call.inputs[0]
     if "i32" in (x.dtype, call.out.dtype):
         return _rescale_words(g, call)
