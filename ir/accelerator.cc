@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "ir/command.h"
 #include "ir/error.h"
 #include "ir/text_cursor.h"
 
@@ -93,6 +94,13 @@ class FormulaReader {
   const std::vector<std::string>& names_;
 };
 
+// Whether a string of C and inline assembly have the text as it is.
+bool is_assembly(const std::string& line) {
+  return std::all_of(line.begin(), line.end(), [](char each) {
+    return each >= ' ' && each <= '~' && std::string("\"\\{|}").find(each) == std::string::npos;
+  });
+}
+
 // The meaning as verify() takes it: what a sum adds to was there before.
 Kernel with_earlier_sums(const Kernel& meaning) {
   Kernel kernel = meaning;
@@ -112,6 +120,13 @@ class InstructionChecker {
       : accelerator_(accelerator), instruction_(instruction), meaning_(instruction.meaning) {}
 
   void run() const {
+    run_on_meaning();
+    check_rows();
+    check_encoding();
+    if (instruction_.cycles == nullptr) wrong("it has no cycles");
+  }
+
+  void run_on_meaning() const {
     if (!is_identifier(instruction_.name)) wrong("its name is no identifier of C");
     if (!is_identifier(instruction_.unit))
       wrong("its unit ", quote(instruction_.unit), " is no identifier of C");
@@ -124,7 +139,6 @@ class InstructionChecker {
     }
     check_extents();
     check_operands();
-    if (instruction_.cycles == nullptr) wrong("it has no cycles");
   }
 
  private:
@@ -160,6 +174,46 @@ class InstructionChecker {
     }
     check_access(instruction_.statement().write);
     for_each_load(instruction_.statement().value, [&](const Expr& load) { check_access(load.access); });
+  }
+
+  // An operand's elements along its last subscript fit a row.
+  void check_rows() const {
+    for (size_t i = 0; i < meaning_.buffers.size(); ++i) {
+      if (instruction_.memories[i].empty()) continue;
+      const AcceleratorMemory& memory = *accelerator_.find_memory(instruction_.memories[i]);
+      const std::string last = access_in_meaning(instruction_, i).index.back().affine.terms()[0].first;
+      const std::vector<Iterator>& all = instruction_.statement().iterators;
+      const auto number = static_cast<size_t>(
+          std::find_if(all.begin(), all.end(), [&](const Iterator& each) { return each.name == last; }) -
+          all.begin());
+      const int64_t bytes =
+          meaning_.parameters[number].maximum * static_cast<int64_t>(size_of(meaning_.buffers[i].dtype));
+      if (memory.row > 1 && bytes > memory.row)
+        wrong("operand '", meaning_.buffers[i].name, "' has up to ", bytes, " bytes along ", last,
+              ", more than a row of memory '", memory.name, "'");
+    }
+  }
+
+  // The words are what an assembler takes in one string.
+  void check_encoding() const {
+    for (const EncodedWord& word : instruction_.encoding) {
+      if (!is_assembly(word.assembly))
+        wrong("the word ", quote(word.assembly), " has a character that no instruction has");
+      for (size_t at = word.assembly.find('%'); at != std::string::npos;
+           at = word.assembly.find('%', at + 1)) {
+        const size_t number = static_cast<size_t>(word.assembly[at + 1]) - '0';
+        if (number >= word.registers.size())
+          wrong("the word ", quote(word.assembly), " has a register that has no value; there are ",
+                word.registers.size(), ", counted from %0");
+      }
+      for (const auto& fields : word.registers) {
+        for (const EncodedWord::Field& field : fields) {
+          if (field.bit < 0 || field.bit > 63)
+            wrong("the word ", quote(word.assembly), " has a value from bit ", field.bit,
+                  " on; registers have bits 0 to 63");
+        }
+      }
+    }
   }
 
   // Each subscript is one iterator, and no iterator is in two of them.
@@ -222,6 +276,10 @@ LoopExprPtr parse_cycles(const std::string& text, const std::vector<std::string>
   }
 }
 
+void check_meaning(const Accelerator& accelerator, const AcceleratorInstruction& instruction) {
+  InstructionChecker(accelerator, instruction).run_on_meaning();
+}
+
 void check(const Accelerator& accelerator) {
   const auto wrong = [&](const auto&... parts) {
     refuse_description("accelerator '", accelerator.name, "': ", parts...);
@@ -248,7 +306,21 @@ void check(const Accelerator& accelerator) {
         (memory.alignment & (memory.alignment - 1)) != 0)
       wrong("memory '", memory.name, "' has the alignment ", memory.alignment,
             ", which is no power of two up to its size");
+    if (memory.row < 1 || memory.alignment % memory.row != 0 || memory.bytes % memory.row != 0)
+      wrong("memory '", memory.name, "' has rows of ", memory.row,
+            " bytes, which do not divide its alignment and its size");
   }
+  for (const AcceleratorInstruction& each : accelerator.instructions) {
+    if (each.encoding.empty() == accelerator.instructions[0].encoding.empty()) continue;
+    wrong("instruction '", each.name, "' and instruction '", accelerator.instructions[0].name,
+          "' do not both have an encoding");
+  }
+  if (accelerator.instructions[0].encoding.empty() != accelerator.wait.empty())
+    wrong(
+        "it says `wait`, the core's instruction that waits for all, exactly where instructions have encodings");
+  if (!is_assembly(accelerator.wait) || accelerator.wait.find('%') != std::string::npos)
+    wrong("its `wait` ", quote(accelerator.wait),
+          " has a character that no instruction without registers has");
   for (const AcceleratorInstruction& each : accelerator.instructions) {
     InstructionChecker(accelerator, each).run();
     if (!names.insert(each.name).second) wrong("two instructions are called '", each.name, "'");
@@ -260,6 +332,11 @@ void register_accelerator(Accelerator accelerator) {
   Registry& all = registry();
   const std::lock_guard<std::mutex> lock(all.mutex);
   const std::string name = accelerator.name;
+  for (AcceleratorInstruction& each : accelerator.instructions) {
+    each.rows.clear();
+    for (const std::string& memory : each.memories)
+      each.rows.push_back(memory.empty() ? 1 : accelerator.find_memory(memory)->row);
+  }
   all.accelerators[name] = std::make_shared<const Accelerator>(std::move(accelerator));
 }
 
@@ -273,6 +350,44 @@ std::shared_ptr<const Accelerator> registered_accelerator(const std::string& nam
                        "as --accelerator FILE or tc.accelerator.load(FILE)");
   }
   return found->second;
+}
+
+std::vector<std::string> command_names(const AcceleratorInstruction& instruction) {
+  std::vector<std::string> result;
+  for (size_t b = 0; b < instruction.meaning.buffers.size(); ++b) {
+    const std::string& name = instruction.meaning.buffers[b].name;
+    result.push_back(name);
+    const Access& access = access_in_meaning(instruction, b);
+    for (size_t d = 0; d + 1 < access.index.size(); ++d)
+      result.push_back(name + "_" + access.index[d].affine.terms()[0].first);
+  }
+  for (const Iterator& iterator : instruction.statement().iterators) result.push_back(iterator.name);
+  for (size_t i = instruction.extents(); i < instruction.meaning.parameters.size(); ++i)
+    result.push_back(instruction.meaning.parameters[i].name);
+  return result;
+}
+
+bool multiplies_signed(const Accelerator& accelerator) {
+  bool any = false;
+  for (const AcceleratorInstruction& each : accelerator.instructions) {
+    const Expr& value = *each.statement().value;
+    if (each.statement().reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
+        value.binary != BinaryOp::Mul)
+      continue;
+    int signed_bytes = 0, unsigned_bytes = 0;
+    for_each_load(each.statement().value, [&](const Expr& load) {
+      signed_bytes += load.dtype == DType::I8 ? 1 : 0;
+      unsigned_bytes += load.dtype == DType::U8 ? 1 : 0;
+    });
+    if (unsigned_bytes > 0) return false;
+    any = any || signed_bytes == 2;
+  }
+  return any;
+}
+
+int64_t in_rows(const AcceleratorMemory& memory, DType dtype, int64_t numbers) {
+  const int64_t of_row = std::max<int64_t>(1, memory.row / static_cast<int64_t>(size_of(dtype)));
+  return rounded_up(numbers, of_row);
 }
 
 int64_t bytes_in(const AcceleratorMemory& memory, const Buffer& buffer) {

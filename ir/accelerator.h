@@ -23,6 +23,21 @@ struct AcceleratorMemory {
   std::string name;
   int64_t bytes = 0;
   int64_t alignment = 1;  // of operands, in bytes
+  // Bytes of a row, where addresses count rows. Then operands begin at rows, elements along their last
+  // subscript are in one row, and their other steps are whole rows.
+  int64_t row = 1;
+};
+
+// A word of the instructions that the core executes for a command, where it hands over no command but
+// executes instructions of its own: in the language of its assembler, in which %0, %1 and so on are registers.
+struct EncodedWord {
+  // A number in a register, from this bit on.
+  struct Field {
+    int bit = 0;
+    LoopExprPtr value;  // of what commands have: addresses, steps, trips and numbers
+  };
+  std::string assembly;
+  std::vector<std::vector<Field>> registers;
 };
 
 struct AcceleratorInstruction {
@@ -37,12 +52,26 @@ struct AcceleratorInstruction {
   // For how many cycles a command occupies the unit: a formula of its trips, by the names of the iterators,
   // and of its numbers.
   LoopExprPtr cycles;
+  // Steps that a command cannot choose: of a buffer along an iterator, in bytes.
+  struct FixedStep {
+    size_t buffer = 0;
+    std::string iterator;
+    int64_t bytes = 0;
+  };
+  std::vector<FixedStep> fixed_steps;
+  std::vector<EncodedWord> encoding;  // empty: the core hands over a command
+  std::vector<int64_t> rows;          // of each buffer's memory; register_accelerator() fills it
 
   const Statement& statement() const { return meaning.statements.front(); }
   // The number of parameters that are extents; those of numbers follow them.
   size_t extents() const { return statement().iterators.size(); }
   bool is_copy() const { return statement().value->kind == Expr::Kind::Load; }
+  int64_t row_of(size_t buffer) const { return rows.empty() ? 1 : rows[buffer]; }
 };
+
+// What a command has, in this order: for each operand its address, and its step along each of its subscripts
+// but the last, as OPERAND_ITERATOR; then the trips of each iterator, then numbers.
+std::vector<std::string> command_names(const AcceleratorInstruction& instruction);
 
 struct Accelerator {
   std::string name;  // a C identifier
@@ -51,6 +80,7 @@ struct Accelerator {
   int block = 16;            // channels of a block of activations
   int64_t issue_cycles = 1;  // for which the core writes a command
   int64_t queue = 16;  // commands that wait or are executed at a time; the core then waits for the first
+  std::string wait;    // where instructions are encoded: the core's instruction that waits for all of them
 
   const AcceleratorInstruction* find(const std::string& instruction) const;    // null: there is none
   const AcceleratorMemory* find_memory(const std::string& memory_name) const;  // the same
@@ -63,6 +93,11 @@ LoopExprPtr parse_cycles(const std::string& text, const std::vector<std::string>
 
 // A Target error where the description contradicts itself or what tc can use.
 void check(const Accelerator& accelerator);
+// The same for what an instruction of it computes, without its encoding.
+void check_meaning(const Accelerator& accelerator, const AcceleratorInstruction& instruction);
+
+// Whether all sums of products of two bytes that its instructions compute are of signed ones.
+bool multiplies_signed(const Accelerator& accelerator);
 
 // Makes the accelerator known to parse_target() for the life of the process, in the place of an earlier one
 // of that name.
@@ -79,6 +114,8 @@ Target without_accelerator(Target target);
 // begin; nothing where they do not fit.
 std::optional<std::map<int, int64_t>> accelerator_layout(const Kernel& kernel,
                                                          const Accelerator& accelerator);
+// Numbers that rows of the memory have in the place of so many adjacent ones.
+int64_t in_rows(const AcceleratorMemory& memory, DType dtype, int64_t numbers);
 // Bytes of one copy of a buffer, as accelerator_layout() places it. Its shape has to be numbers.
 int64_t bytes_in(const AcceleratorMemory& memory, const Buffer& buffer);
 

@@ -239,10 +239,60 @@ std::optional<std::string> wrong_loops(const AcceleratorInstruction& instruction
         return text("operand ", operand, " of ", instruction.name, " is not adjacent along ", iterator);
       if (is_mentioned && !is_adjacent && inside > 1)
         return text("operand ", operand, " of ", instruction.name, " is in several pieces along ", iterator);
+      if (is_mentioned && !is_adjacent && !may_step(instruction, b, iterator, step))
+        return text("operand ", operand, " of ", instruction.name, " cannot move ", step, " elements along ",
+                    iterator);
       inside *= extent;
     }
   }
   return std::nullopt;
+}
+
+bool may_step(const AcceleratorInstruction& instruction, size_t buffer, const std::string& iterator,
+              int64_t elements) {
+  const int64_t bytes = elements * static_cast<int64_t>(size_of(instruction.meaning.buffers[buffer].dtype));
+  if (bytes % instruction.row_of(buffer) != 0) return false;
+  return std::all_of(instruction.fixed_steps.begin(), instruction.fixed_steps.end(), [&](const auto& each) {
+    return each.buffer != buffer || each.iterator != iterator || each.bytes == bytes;
+  });
+}
+
+std::string operand_off_rows(const Kernel& kernel, const AcceleratorInstruction& instruction,
+                             const TileStatement& tile) {
+  const Statement& statement = kernel.statements[static_cast<size_t>(tile.statement)];
+  const auto operands = operands_of_command(kernel, statement, instruction, nullptr);
+  std::string why;
+  const auto ranges = command_ranges(instruction, tile, &why);
+  TC_CHECK(operands && ranges, "for a command ", instruction.name, ": ", why);
+  for (size_t b = 0; b < operands->accesses.size(); ++b) {
+    const int64_t row = instruction.row_of(b);
+    if (row == 1) continue;
+    const Access& access = operands->accesses[b];
+    const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
+    const Affine& last = access_in_meaning(instruction, b).index.back().affine;
+    Affine place;
+    int64_t stride = static_cast<int64_t>(size_of(buffer.dtype));
+    for (size_t d = access.index.size(); d-- > 0;) {
+      place = place + access.index[d].affine.substitute(tile.iterators) * stride;
+      stride *= buffer.shape[d].constant();
+    }
+    bool begins = place.constant() % row == 0;
+    for (const auto& [name, bytes] : place.terms()) {
+      const auto loop = std::find_if(tile.loops.begin(), tile.loops.end(),
+                                     [&, own = name](const auto& each) { return each.name == own; });
+      const auto number = static_cast<size_t>(loop - tile.loops.begin());
+      if (loop != tile.loops.end() && number < instruction.extents()) {
+        // A command may begin after its iterator's first trip.
+        const std::string& iterator = instruction.statement().iterators[number].name;
+        const bool is_first = ranges->iterators[number].begin.size() == 1;
+        begins = begins && (is_first || last.coefficient(iterator) == 0);
+      } else if (loop == tile.loops.end()) {
+        begins = begins && bytes % row == 0;
+      }
+    }
+    if (!begins) return instruction.meaning.buffers[b].name;
+  }
+  return "";
 }
 
 std::optional<CommandRanges> command_ranges(const AcceleratorInstruction& instruction,

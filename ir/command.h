@@ -39,6 +39,15 @@ struct CommandLoop {
 std::optional<std::string> wrong_loops(const AcceleratorInstruction& instruction,
                                        const std::vector<CommandLoop>& loops);
 
+// Whether a command may move so many elements along an iterator that the operand of this number has in a
+// subscript, but not in the last one: whole rows of its memory, and what the instruction fixes.
+bool may_step(const AcceleratorInstruction& instruction, size_t buffer, const std::string& iterator,
+              int64_t elements);
+// The name of an operand that does not begin at a row of its memory wherever the loops of the host are; empty
+// where all do.
+std::string operand_off_rows(const Kernel& kernel, const AcceleratorInstruction& instruction,
+                             const TileStatement& tile);
+
 // The trips of a command's loops: those from `begin` up to before `end`, where each is the largest or the
 // smallest of the expressions, in outer variables. Loops that continue the last iterator are part of it.
 struct CommandRange {

@@ -6,6 +6,7 @@ import numpy as np
 import tc
 from onnx import TensorProto, helper, numpy_helper
 from tc.placement import placement
+from tc.simulated_accelerator import run_on_core
 
 
 class Placed(typing.NamedTuple):
@@ -38,10 +39,25 @@ def fitting(rows):
     return list(dict.fromkeys(row["label"] for row in rows if row["accelerator_cycles"]))
 
 
-def expected_of(model, x):
+def native_output(model, x):
     """The first output of the model on this machine's core."""
     found = tc.compile(model, log=False)(x)
     return found if isinstance(found, np.ndarray) else found[0]
+
+
+def expected_of(model, x, target):
+    """The first output of the model on the core alone: as C, like the core's part of a simulation.
+    The machine's own code has at most one rounding more or less in a product that is added up,
+    which may be a step of a quantised number."""
+    rows, _ = placement(tc.kernels(model, target), target)
+    place = {each: "core" for each in fitting(rows)}
+    expected = run_on_core(tc.compile(model, target, place=place, log=False), x)[0]
+    found = native_output(model, x)
+    if found.dtype.kind in "iu":
+        assert np.abs(found.astype(np.int64) - expected).max() <= 1
+    else:
+        np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
+    return expected
 
 
 def without_accelerator(model, core):

@@ -311,6 +311,63 @@ static void start(int unit, int64_t cycles, used_range *ranges, int count)
   Functions functions_;
 };
 
+// The value of a register of an encoded word.
+std::string register_value(const std::vector<EncodedWord::Field>& fields) {
+  std::string result;
+  for (const EncodedWord::Field& field : fields) {
+    const std::string value = "(uint64_t)(" + formula(*field.value) + ")";
+    result += (result.empty() ? "" : " | ") + (field.bit == 0 ? value : text(value, " << ", field.bit));
+  }
+  return result.empty() ? "UINT64_C(0)" : result;
+}
+
+// What the core executes for a command, as statements of C.
+std::string encoded(const AcceleratorInstruction& instruction) {
+  std::string result;
+  for (const EncodedWord& word : instruction.encoding) {
+    std::string values;
+    for (const auto& fields : word.registers)
+      values += text(values.empty() ? "" : ",\n                     ", "\"r\"(", register_value(fields), ")");
+    result += text("  __asm__ volatile(\"", word.assembly, "\"\n                   : : ", values,
+                   " : \"memory\");\n");
+  }
+  std::string unused;
+  for (const std::string& each : command_names(instruction)) unused += "  (void)" + each + ";\n";
+  return unused + result;
+}
+
+// The functions of a driver: of those that hand over commands, or of those that execute instructions.
+std::string command_functions(const Accelerator& accelerator, bool are_encoded) {
+  const std::string& name = accelerator.name;
+  std::string result;
+  for (const AcceleratorInstruction& each : accelerator.instructions) {
+    std::string arguments;
+    for (const CommandParameter& parameter : command_parameters(each))
+      arguments += text(arguments.empty() ? "" : ", ",
+                        parameter.type.back() == '*' ? "(int64_t)(uintptr_t)" : "", parameter.name);
+    const std::string body =
+        are_encoded ? encoded(each)
+                    : text("  const ", name, "_command command = {", number_of(accelerator, each), ", {",
+                           arguments, "}};\n  ", name, "_issue(&command);\n");
+    result += text("\n/* ", in_comment(str(each.statement(), each.meaning)), " */\nstatic inline void ",
+                   command_function(accelerator, each), "(", joined_parameters(each), ")\n{\n", body, "}\n");
+  }
+  return result;
+}
+
+// Both kinds of functions, where the core has instructions for commands.
+std::string all_command_functions(const Accelerator& accelerator) {
+  if (accelerator.wait.empty()) return command_functions(accelerator, false);
+  const std::string& name = accelerator.name;
+  return text("\n/* On cores of 64 bits the instructions themselves, unless ", upper(name),
+              "_COMMANDS is defined; elsewhere commands for a driver. */\n",
+              "#if defined(__riscv_xlen) && __riscv_xlen == 64 && !defined(", upper(name), "_COMMANDS)\n",
+              "\n/* Returns when all instructions are executed. */\nstatic inline void ", name,
+              "_wait(void)\n{\n  __asm__ volatile(\"", accelerator.wait, "\" : : : \"memory\");\n}\n",
+              command_functions(accelerator, true), "\n#else\n\nvoid ", name, "_wait(void);\n",
+              command_functions(accelerator, false), "\n#endif\n");
+}
+
 }  // namespace
 
 std::string driver_header(const Accelerator& accelerator) {
@@ -332,22 +389,14 @@ std::string driver_header(const Accelerator& accelerator) {
       name, "_command;\n\n",
       "/* To be defined by the driver. The first hands over a command, which is executed after those before it, as far as\n"
       " * its operands depend on theirs; the second returns when all commands are executed. */\n",
-      "void ", name, "_issue(const ", name, "_command *command);\nvoid ", name, "_wait(void);\n\n",
+      "void ", name, "_issue(const ", name, "_command *command);\n",
+      accelerator.wait.empty() ? text("void ", name, "_wait(void);\n\n") : "\n",
       "/* Of the simulator: cycles until the last wait, those of each unit, and the commands of each instruction. Units: ");
   for (size_t i = 0; i < units.size(); ++i) result += text(i == 0 ? "" : ", ", units[i]);
   result += text(". */\ntypedef struct {\n  int64_t cycles, busy[", name, "_UNITS], commands[", name,
                  "_INSTRUCTIONS];\n} ", name, "_statistics;\n", name, "_statistics ", name,
                  "_read_statistics(void);\nvoid ", name, "_reset(void);\n");
-  for (const AcceleratorInstruction& each : accelerator.instructions) {
-    std::string arguments;
-    for (const CommandParameter& parameter : command_parameters(each))
-      arguments += text(arguments.empty() ? "" : ", ",
-                        parameter.type.back() == '*' ? "(int64_t)(uintptr_t)" : "", parameter.name);
-    result += text("\n/* ", in_comment(str(each.statement(), each.meaning)), " */\nstatic inline void ",
-                   command_function(accelerator, each), "(", joined_parameters(each), ")\n{\n  const ", name,
-                   "_command command = {", number_of(accelerator, each), ", {", arguments, "}};\n  ", name,
-                   "_issue(&command);\n}\n");
-  }
+  result += all_command_functions(accelerator);
   return result + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 

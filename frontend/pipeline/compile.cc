@@ -164,6 +164,8 @@ Graph import_and_simplify(Source source, const CompileOptions& options, std::str
   PassOptions passes;
   passes.fast = wants_fast(options);
   passes.rounding_each = rounds_each(options);
+  const std::shared_ptr<const Accelerator> accelerator = parse_target(options.target).accelerator;
+  passes.signed_bytes = accelerator != nullptr && multiplies_signed(*accelerator);
   passes.dump = options.dump;
   passes.dump_text = dump;
   run_passes(graph, passes);

@@ -5,7 +5,7 @@
 
 namespace tc {
 
-// Adds register_accelerator(name, memories, instructions, block, issue_cycles, queue) to the module;
+// Adds register_accelerator(name, memories, instructions, block, issue_cycles, queue, wait) to the module;
 // frontend/tc/accelerator.py calls it.
 void add_accelerators(pybind11::module_& module);
 

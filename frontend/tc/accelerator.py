@@ -27,22 +27,31 @@ class Accelerator:
     issue_cycles: for which the core writes a command.
     queue: how many commands wait or are executed at a time; the core writes no further one until
         the first of them is executed.
+    wait: where instructions have encodings, the core's instruction that waits for all of them, in
+        the language of its assembler.
     """
 
-    def __init__(self, name, block=16, issue_cycles=1, queue=16):
+    def __init__(self, name, block=16, issue_cycles=1, queue=16, wait=""):
         self.name = _identifier(name, "accelerator")
         self.block = _whole(block, f"accelerator '{name}': block")
         self.issue_cycles = _whole(issue_cycles, f"accelerator '{name}': issue_cycles")
         self.queue = _whole(queue, f"accelerator '{name}': queue")
+        if not isinstance(wait, str):
+            raise TargetError(
+                f"accelerator '{name}': wait is {wait!r}, not the text of an instruction"
+            )
+        self.wait = wait
         self.memories = []
         self.instructions = []
 
-    def memory(self, name, size, alignment=1):
+    def memory(self, name, size, alignment=1, row=1):
         """A memory of the accelerator: its size ("256KiB", or bytes), and the alignment of operands
-        in it, in bytes."""
+        in it, in bytes. Where its addresses count rows, `row` is the bytes of one: operands begin
+        at rows, elements along their last subscript are in one row, their other steps whole rows."""
         where = f"accelerator '{self.name}', memory '{name}'"
         bytes_ = size_option("size", size, "")
-        self.memories.append((_identifier(name, where), bytes_, _whole(alignment, where)))
+        alignment = max(_whole(alignment, where), _whole(row, where))
+        self.memories.append((_identifier(name, where), bytes_, alignment, row))
 
     def unit(self, name):
         """A unit of the accelerator, which executes one command at a time."""
@@ -51,7 +60,13 @@ class Accelerator:
     def register(self):
         """Makes targets that end in `+accel:NAME` mean this accelerator."""
         compiler.register_accelerator(
-            self.name, self.memories, self.instructions, self.block, self.issue_cycles, self.queue
+            self.name,
+            self.memories,
+            self.instructions,
+            self.block,
+            self.issue_cycles,
+            self.queue,
+            self.wait,
         )
 
 
@@ -62,7 +77,7 @@ class Unit:
         self._accelerator = accelerator
         self._name = name
 
-    def instruction(self, name, meaning, operands, limits, cycles):
+    def instruction(self, name, meaning, operands, limits, cycles, steps=None, encoding=()):
         """An instruction, which this unit executes.
 
         meaning: an assignment in the language of docs/ir.md (`=`; `+=` where it adds to what is
@@ -75,6 +90,11 @@ class Unit:
             a command, and which the meaning has as `index(NAME)`, the smallest and the largest.
         cycles: for which a command occupies its unit, as a formula of the trips by the iterators'
             names: "8 + m * ceil(n, 16)", with + - * / (rounded down) % min max ceil.
+        steps: the steps in bytes that commands cannot choose, {"b_k": 16}: operand b, along k.
+        encoding: what the core executes where it hands over no command: words, each an instruction
+            in the language of the core's assembler, in which %0, %1 ... are registers, then for
+            each register {first bit: formula}; the formulas are of the operands' addresses (a),
+            their steps (a_m), the trips (m) and the numbers.
         """
         where = f"accelerator '{self._accelerator.name}', instruction '{name}'"
         _identifier(name, where)
@@ -100,7 +120,12 @@ class Unit:
         domain = ", ".join(f"{each}:trips_{each}" for each in limits)
         lines.append(f"{name.lower()}_[{domain}]: {meaning.strip()}")
         names = [*limits, *numbers]
-        made = (name, self._name, "\n".join(lines), memories, cycles, names)
+        steps = {
+            step: _whole(bytes_, f"{where}, step '{step}'")
+            for step, bytes_ in (steps or {}).items()
+        }
+        text, words = "\n".join(lines), _words(encoding, where)
+        made = (name, self._name, text, memories, cycles, names, steps, words)
         self._accelerator.instructions.append(made)
 
     @staticmethod
@@ -118,6 +143,30 @@ class Unit:
         scope = "output" if operand == written else "input"
         lines.append(f"{scope} {operand} {parts[0]}[{shape}]")
         return "" if parts[1] == HOST else parts[1]
+
+
+def _words(encoding, where):
+    """The words of an encoding: each its text, and for each register its bits and formulas."""
+    words = []
+    for word in encoding:
+        assembly, *registers = word if isinstance(word, (tuple, list)) and word else [None]
+        fields = [
+            each
+            for register in registers
+            if isinstance(register, dict)
+            for each in register.items()
+        ]
+        fits = all(isinstance(bit, int) and isinstance(formula, str) for bit, formula in fields)
+        if (
+            not isinstance(assembly, str)
+            or not fits
+            or not all(isinstance(each, dict) for each in registers)
+        ):
+            raise TargetError(
+                f"{where}: {word!r} is no word of an encoding; write it as ('mv x1, %0', {{0: 'a', 32: 'n'}})"
+            )
+        words.append((assembly, [list(register.items()) for register in registers]))
+    return words
 
 
 def _identifier(name, where):

@@ -35,12 +35,26 @@ def simulate(module, *inputs):
         raise TargetError(
             f"target '{module.target}' has no accelerator; compile the model for one, as 'rv64gcv+accel:NAME'"
         )
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise Error("no C compiler (cc, gcc, clang) is installed, and the simulator is C")
+    compiler = _compiler()
     with tempfile.TemporaryDirectory() as folder:
         module.export(os.path.join(folder, "model.c"), kind="c")
         return _run(folder, compiler, named[1], module, inputs)
+
+
+def run_on_core(module, *inputs):
+    """The outputs of a module none of whose kernels is executed by an accelerator: its C source,
+    compiled as `simulate` compiles the core's part, so that floats are rounded alike."""
+    compiler = _compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        module.export(os.path.join(folder, "model.c"), kind="c")
+        return _call(_compiled(folder, compiler, []), folder, module, inputs)
+
+
+def _compiler():
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise Error("no C compiler (cc, gcc, clang) is installed, and the simulator is C")
+    return compiler
 
 
 def _run(folder, compiler, name, module, inputs):
@@ -49,16 +63,7 @@ def _run(folder, compiler, name, module, inputs):
         raise Error(
             f"no kernel of the model is executed by accelerator '{name}'; inspect --kernel N --dump=default says why"
         )
-    sources = ["model.c", "model_weights.c", f"{name}_simulator.c"]
-    done = subprocess.run(
-        [compiler, *_FLAGS, *sources, "-o", "model.so", "-lm"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise Error(f"'{compiler}' does not compile the model's C source: {done.stderr[-2000:]}")
+    library = _compiled(folder, compiler, [f"{name}_simulator.c"])
     with open(header, encoding="utf-8") as file:
         text = file.read()
     units = re.search(r"Units: ([^.]*)\.", text)[1].split(", ")
@@ -71,9 +76,37 @@ def _run(folder, compiler, name, module, inputs):
             ("commands", ctypes.c_int64 * len(instructions)),
         ]
 
+    getattr(library, f"{name}_reset")()
+    outputs = _call(library, folder, module, inputs)
+    read = getattr(library, f"{name}_read_statistics")
+    read.restype = Statistics
+    statistics = read()
+    return Simulation(
+        outputs,
+        statistics.cycles,
+        dict(zip(units, statistics.busy, strict=True)),
+        dict(zip(instructions, statistics.commands, strict=True)),
+    )
+
+
+def _compiled(folder, compiler, others):
+    """The library of the model's source in the folder, and of others."""
+    done = subprocess.run(
+        [compiler, *_FLAGS, "model.c", "model_weights.c", *others, "-o", "model.so", "-lm"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Error(f"'{compiler}' does not compile the model's C source: {done.stderr[-2000:]}")
+    return ctypes.CDLL(os.path.join(folder, "model.so"))
+
+
+def _call(library, folder, module, inputs):
+    """The outputs of the model's function."""
     with open(os.path.join(folder, "model.h"), encoding="utf-8") as file:
         arena_bytes = int(re.search(r"_ARENA_BYTES (\d+)", file.read())[1])
-    library = ctypes.CDLL(os.path.join(folder, "model.so"))
     given = [np.ascontiguousarray(each) for each in inputs]
     for array, port in zip(given, module.inputs, strict=True):
         if array.dtype.name != port.dtype or array.shape != tuple(port.shape):
@@ -84,16 +117,7 @@ def _run(folder, compiler, name, module, inputs):
     arena = np.empty(arena_bytes + 64, np.uint8)
     start = arena.ctypes.data + (-arena.ctypes.data) % 64
     addresses = [ctypes.c_void_p(each.ctypes.data) for each in (*given, *outputs)]
-    getattr(library, f"{name}_reset")()
     status = library.model_run(*addresses, ctypes.c_void_p(start))
     if status != 0:
         raise Error(f"the model's C function returns {status}")
-    read = getattr(library, f"{name}_read_statistics")
-    read.restype = Statistics
-    statistics = read()
-    return Simulation(
-        tuple(outputs),
-        statistics.cycles,
-        dict(zip(units, statistics.busy, strict=True)),
-        dict(zip(instructions, statistics.commands, strict=True)),
-    )
+    return tuple(outputs)

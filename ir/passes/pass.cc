@@ -55,7 +55,10 @@ const std::vector<Pass>& pass_table() {
       {"quantise_early", "Rounds to integers before joining, moving or choosing elements, not behind.",
        quantise_early},
       {"unsigned_numbers", "Keeps bytes with a sign that are multiplied as bytes without one.",
-       unsigned_numbers},
+       unsigned_numbers, Pass::When::UnsignedBytes},
+      {"signed_numbers",
+       "Keeps bytes without a sign that are multiplied as bytes with one; only for accelerators.",
+       signed_numbers, Pass::When::SignedBytes},
       // Must precede fold_constants, which turns quantised weights into floats.
       {"integer_products", "Adds up products of quantised numbers as integers.", integer_products},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
@@ -102,6 +105,8 @@ bool is_wanted(const Pass& pass, const PassOptions& options) {
   switch (pass.when) {
     case Pass::When::Fast: return options.fast;
     case Pass::When::RoundingEach: return options.rounding_each;
+    case Pass::When::UnsignedBytes: return !options.signed_bytes;
+    case Pass::When::SignedBytes: return options.signed_bytes;
     case Pass::When::Always: break;
   }
   return true;

@@ -15,7 +15,8 @@ struct Pass {
   const char* doc;      // one sentence
   void (*run)(Graph&);  // on one graph; the driver enters subgraphs
   // Fast: only where PassOptions::fast is set. RoundingEach: only where PassOptions::rounding_each is set.
-  enum class When : uint8_t { Always, Fast, RoundingEach };
+  // SignedBytes: only where PassOptions::signed_bytes is set; UnsignedBytes: only where it is not.
+  enum class When : uint8_t { Always, Fast, RoundingEach, UnsignedBytes, SignedBytes };
   When when = When::Always;
 };
 
@@ -32,6 +33,8 @@ struct PassOptions {
   bool fast = false;
   // The result of every operator of float16 or bfloat16 is rounded to its type.
   bool rounding_each = false;
+  // The target multiplies activations that are signed bytes.
+  bool signed_bytes = false;
   std::vector<std::pair<std::string, double>>* seconds = nullptr;  // per pass
 };
 

@@ -61,6 +61,8 @@ void quantise_early(Graph& graph);
 // larger, together with their zero points and with values that only move their elements. The surplus of the
 // sums, a constant for each channel, is subtracted.
 void unsigned_numbers(Graph& graph);
+// The other way round: unsigned bytes become signed ones that are 128 smaller.
+void signed_numbers(Graph& graph);
 
 // Convolutions and matrix products of dequantised 8-bit integers with constant weights, and means of such
 // integers, add up integers, exactly, in 32 bits; their sums are scaled in f32. Nodes that only choose or

@@ -1,9 +1,10 @@
-// Signed bytes that sums of products read become unsigned bytes.
+// Signed bytes that sums of products read become unsigned bytes, or the other way round.
 //
-// Instructions that sum up products of bytes multiply unsigned bytes by signed ones (`vpdpbusd`), and weights
-// are signed. A number V is stored as V + 128, and its zero point likewise. 128 times the sum of a channel's
-// weights, a constant, is subtracted from that channel's sums before they are scaled. Often the zero point
-// becomes 0, as after an activation that clamps at 0; then padding needs no step of its own.
+// Weights are signed. Most instructions that sum up products of bytes multiply unsigned bytes by signed ones
+// (`vpdpbusd`); some accelerators multiply signed ones. For the former, a number V is stored as V + 128, and its
+// zero point likewise. 128 times the sum of a channel's weights, a constant, is subtracted from that channel's
+// sums before they are scaled. Often the zero point becomes 0, as after an activation that clamps at 0; then
+// padding needs no step of its own. For the latter, an unsigned number V is stored as V - 128.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -22,6 +23,15 @@ using Quantisation = OpTraits::Quantisation;
 
 constexpr int64_t kOffset = 128;
 
+// Bytes of which type become which, by adding `offset`.
+struct Change {
+  DType from, to;
+  int64_t offset;
+  const char* suffix;  // of names
+};
+constexpr Change kToUnsigned = {DType::I8, DType::U8, kOffset, "_unsigned"};
+constexpr Change kToSigned = {DType::U8, DType::I8, -kOffset, "_signed"};
+
 // The constant with so much added to each number.
 TensorPtr shifted(const Tensor& tensor, DType type, int64_t offset) {
   auto result = std::make_shared<Tensor>(type, tensor.shape);
@@ -38,35 +48,35 @@ bool joins(const Node& node) { return node.op->traits.movement == Movement::Join
 // How many of its inputs a movement takes elements from.
 size_t operands(const Node& node) { return joins(node) ? node.inputs.size() : 1; }
 
-class Unsigned {
+class Signs {
  public:
-  explicit Unsigned(Graph& graph)
-      : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
+  Signs(Graph& graph, const Change& change)
+      : graph_(graph), change_(change), producers_(graph.producers()), consumers_(graph.consumers()) {}
 
   void run() {
     connect();
     choose();
     if (chosen_.empty()) return;
     for (const ValueId id : chosen_)
-      fresh_[id] = graph_.fresh_value(graph_[id].name + "_unsigned", DType::U8, graph_[id].shape);
+      fresh_[id] = graph_.fresh_value(graph_[id].name + change_.suffix, change_.to, graph_[id].shape);
     merge_additions();
     old_ = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (const ValueId id : graph_.inputs) {
-      if (is_chosen(id)) convert(old_.front(), id, fresh_[id], DType::U8);
+      if (is_chosen(id)) convert(old_.front(), id, fresh_[id], change_.to);
     }
     for (size_t i = 0; i < old_.size(); ++i) {
       if (absorbed_.count(i) > 0) continue;
       rewrite(old_[i], i);
       for (const ValueId id : old_[i].outputs) {
-        if (is_chosen(id) && is_output(graph_, id)) convert(old_[i], fresh_[id], id, DType::I8);
+        if (is_chosen(id) && is_output(graph_, id)) convert(old_[i], fresh_[id], id, change_.from);
       }
     }
   }
 
  private:
   bool is_candidate(ValueId id) const {
-    return id != kNoValue && graph_[id].dtype == DType::I8 && !graph_[id].constant;
+    return id != kNoValue && graph_[id].dtype == change_.from && !graph_[id].constant;
   }
   bool is_chosen(ValueId id) const { return id != kNoValue && chosen_.count(id) > 0; }
   const Node* maker(ValueId id) const {
@@ -108,7 +118,7 @@ class Unsigned {
     const Node* node = maker(id);
     if (node == nullptr)
       return std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
-    if (is_cast(*node, DType::I8))
+    if (is_cast(*node, change_.from))
       return graph_[node->inputs[0]].dtype == DType::I32 || graph_[node->inputs[0]].dtype == DType::F32;
     if (node->op->traits.quantisation == Quantisation::Quantize)
       return input_given(*node, 2) && graph_[node->inputs[2]].constant;
@@ -199,7 +209,7 @@ class Unsigned {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       const ValueId first = node.inputs.empty() ? kNoValue : node.inputs[0];
-      if (is_cast(node, DType::I8) && is_chosen(node.outputs[0])) {
+      if (is_cast(node, change_.from) && is_chosen(node.outputs[0])) {
         const int before = producers_[static_cast<size_t>(first)];
         if (before < 0 || only_reader(graph_, consumers_, first) != static_cast<int>(i)) continue;
         const Node& addition = graph_.nodes[static_cast<size_t>(before)];
@@ -209,7 +219,7 @@ class Unsigned {
         const int behind = addition_behind(node.outputs[0]);
         if (behind < 0) continue;
         const Tensor& added = *graph_[graph_.nodes[static_cast<size_t>(behind)].inputs[1]].constant;
-        if (is_cast(node, DType::I32)) compensated_[static_cast<size_t>(behind)] = {kOffset};
+        if (is_cast(node, DType::I32)) compensated_[static_cast<size_t>(behind)] = {change_.offset};
         else if (fits(node, added)) compensated_[static_cast<size_t>(behind)] = compensation(node);
       }
     }
@@ -228,7 +238,7 @@ class Unsigned {
     const int64_t count = channels(node), each = weights.count() / std::max<int64_t>(count, 1);
     std::vector<int64_t> result(static_cast<size_t>(count), 0);
     for (int64_t i = 0; i < weights.count(); ++i)
-      result[static_cast<size_t>(product ? i % count : i / each)] += kOffset * weights.as_int(i);
+      result[static_cast<size_t>(product ? i % count : i / each)] += change_.offset * weights.as_int(i);
     return result;
   }
   // The shape in which one number for each channel broadcasts to the result.
@@ -299,8 +309,8 @@ class Unsigned {
     std::vector<ValueId> inputs = node.inputs, outputs;
     for (const ValueId id : node.outputs) outputs.push_back(now(id));
     auto attributes = node.attributes;
-    if (is_cast(node, DType::I8)) {
-      int64_t offset = kOffset;
+    if (is_cast(node, change_.from)) {
+      int64_t offset = change_.offset;
       const int before = producers_[static_cast<size_t>(inputs[0])];
       if (before >= 0 && absorbed_.count(static_cast<size_t>(before)) > 0) {
         const Node& addition = old_[static_cast<size_t>(before)];
@@ -310,19 +320,19 @@ class Unsigned {
       }
       if (graph_[inputs[0]].dtype != DType::I32) inputs[0] = build.cast(inputs[0], DType::I32);
       if (offset != 0) inputs[0] = build.add("Add", {inputs[0], build.integer(DType::I32, offset)});
-      attributes["to"] = std::string(name_of(DType::U8));
+      attributes["to"] = std::string(name_of(change_.to));
     } else if (node.op->traits.quantisation == Quantisation::Quantize) {
-      inputs[2] = build.constant(shifted(*graph_[inputs[2]].constant, DType::U8, kOffset));
+      inputs[2] = build.constant(shifted(*graph_[inputs[2]].constant, change_.to, change_.offset));
       attributes.erase("output_dtype");
     } else if (is_table(node)) {
-      inputs[0] = build.constant(shifted(*graph_[inputs[0]].constant, DType::U8, kOffset));
+      inputs[0] = build.constant(shifted(*graph_[inputs[0]].constant, change_.to, change_.offset));
     } else {
       for (size_t i = 0; i < operands(node); ++i) {
         if (is_chosen(inputs[i])) inputs[i] = now(inputs[i]);
-        else inputs[i] = build.constant(shifted(*graph_[inputs[i]].constant, DType::U8, kOffset));
+        else inputs[i] = build.constant(shifted(*graph_[inputs[i]].constant, change_.to, change_.offset));
       }
       if (node.op->traits.movement == Movement::Pad && input_given(node, 1)) {
-        inputs[1] = build.constant(shifted(*graph_[inputs[1]].constant, DType::U8, kOffset));
+        inputs[1] = build.constant(shifted(*graph_[inputs[1]].constant, change_.to, change_.offset));
       }
     }
     build.add_to(node.op->name, inputs, outputs, attributes);
@@ -334,9 +344,9 @@ class Unsigned {
     inputs[0] = now(inputs[0]);
     if (node.op->traits.quantisation == Quantisation::Dequantize) {
       inputs.resize(3, kNoValue);
-      const Tensor none(DType::I8, fixed_shape(node.inputs[1]));
+      const Tensor none(change_.from, fixed_shape(node.inputs[1]));
       inputs[2] = build.constant(
-          shifted(inputs[2] == kNoValue ? none : *graph_[inputs[2]].constant, DType::U8, kOffset));
+          shifted(inputs[2] == kNoValue ? none : *graph_[inputs[2]].constant, change_.to, change_.offset));
       build.add_to(node.op->name, inputs, node.outputs, node.attributes);
       return;
     }
@@ -347,7 +357,7 @@ class Unsigned {
     }
     const ValueId value = build.add(node.op->name, inputs, node.attributes);
     const bool summed = node.op->name != "Cast";
-    const std::vector<int64_t> amounts = summed ? compensation(node) : std::vector<int64_t>{kOffset};
+    const std::vector<int64_t> amounts = summed ? compensation(node) : std::vector<int64_t>{change_.offset};
     auto subtracted =
         std::make_shared<Tensor>(DType::I32, summed ? shape_of_channels(node) : std::vector<int64_t>());
     for (int64_t i = 0; i < subtracted->count(); ++i) subtracted->set_int(i, amounts[static_cast<size_t>(i)]);
@@ -361,12 +371,13 @@ class Unsigned {
   }
 
   Graph& graph_;
+  const Change change_;
   std::vector<Node> old_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
   std::map<ValueId, ValueId> parents_;  // union-find of values that movements connect
   std::set<ValueId> chosen_;
-  std::map<ValueId, ValueId> fresh_;  // the unsigned values
+  std::map<ValueId, ValueId> fresh_;  // the values that take their places
   std::set<size_t> absorbed_;         // additions that the addition of the offset replaces
   std::map<size_t, std::vector<int64_t>>
       compensated_;  // additions that also subtract the compensation of each channel
@@ -374,6 +385,8 @@ class Unsigned {
 
 }  // namespace
 
-void unsigned_numbers(Graph& graph) { Unsigned(graph).run(); }
+void unsigned_numbers(Graph& graph) { Signs(graph, kToUnsigned).run(); }
+
+void signed_numbers(Graph& graph) { Signs(graph, kToSigned).run(); }
 
 }  // namespace tc

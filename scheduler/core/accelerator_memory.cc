@@ -15,6 +15,11 @@ void put_in_memory(const Target& target, Buffer& buffer, const std::string& memo
            "'; there are: ", listed(names));
   }
   if (copies > 2) refuse("buffer ", buffer.name, " would have ", copies, " copies; it may have 2");
+  // Rows of the buffer's elements begin at rows of the memory.
+  if (!buffer.shape.empty() && buffer.shape.back().is_constant()) {
+    const AcceleratorMemory& own = *target.accelerator->find_memory(memory);
+    buffer.shape.back() = Affine(in_rows(own, buffer.dtype, buffer.shape.back().constant()));
+  }
   buffer.memory = memory;
   buffer.copies = static_cast<int>(copies);
 }
@@ -32,8 +37,12 @@ void check_leaf(const ScheduledKernel& scheduled, const LoopNode& node, bool& ha
     has_commands = true;
     std::string why;
     if (node.statements.size() != 1) wrong("a command of several statements");
-    if (!command_ranges(*scheduled.accelerator->find(node.command), node.statements[0], &why))
+    const AcceleratorInstruction& instruction = *scheduled.accelerator->find(node.command);
+    if (!command_ranges(instruction, node.statements[0], &why))
       wrong("command ", node.command, " of statement ", node.name, ": ", why);
+    if (const std::string off = operand_off_rows(kernel, instruction, node.statements[0]); !off.empty())
+      wrong("command ", node.command, " of statement ", node.name, ": operand ", off,
+            " does not begin at a row of its memory");
     return;
   }
   for (const TileStatement& tile : node.statements) {

@@ -51,7 +51,7 @@ class Assigner {
       }
       if (!best) continue;
       take(*best, result.instruction[i]);
-      if (trips(*best) > most) result.divided[*best] = part_of(trips(*best), most);
+      if (trips(*best) > most) result.divided[*best] = fills_rows(i) ? most : part_of(trips(*best), most);
       else if (i + 1 == instruction_.extents()) continue_last(result.instruction[i]);
     }
     result.host = left_;
@@ -60,6 +60,16 @@ class Assigner {
 
  private:
   int64_t trips(const std::string& iterator) const { return extent_or(statement_, iterator, 0); }
+
+  // Whether elements along the instruction's iterator fill rows of a memory, where each part begins at a row.
+  bool fills_rows(size_t number) const {
+    const std::string& iterator = instruction_.statement().iterators[number].name;
+    for (size_t b = 0; b < operands_.accesses.size(); ++b) {
+      const Access& meaning = access_in_meaning(instruction_, b);
+      if (instruction_.row_of(b) > 1 && meaning.index.back().affine.coefficient(iterator) != 0) return true;
+    }
+    return false;
+  }
 
   void take(const std::string& name, std::vector<std::string>& loops) {
     loops.insert(loops.begin(), name);
@@ -92,6 +102,7 @@ class Assigner {
       if (is_mentioned != (step != 0)) return false;
       const bool is_adjacent = meaning.index.back().affine.coefficient(iterator) != 0;
       if (is_adjacent ? step != inside : is_mentioned && inside > 1) return false;
+      if (is_mentioned && !is_adjacent && !may_step(instruction_, b, iterator, step)) return false;
     }
     return moves;
   }
@@ -151,6 +162,9 @@ std::optional<SumBy> sum_by(const Kernel& kernel, const Statement& sum,
                                (laid_out && access.buffer == sum.write.buffer);
         const bool is_adjacent = meaning.index.back().affine.coefficient(iterator) != 0;
         fits = is_mentioned == (step != 0) && (!is_adjacent || is_packed || step == 1);
+        // In a memory of rows, each of them has one place along the last dimension, and steps are whole rows.
+        const bool is_last = !access.index.empty() && access.index.back().affine.coefficient(each.name) != 0;
+        if (is_mentioned && !is_packed && is_adjacent != is_last && instruction.row_of(b) > 1) fits = false;
       }
       if (fits && (best == nullptr || extent_or(sum, each.name, 0) > extent_or(sum, *best, 0)))
         best = &each.name;

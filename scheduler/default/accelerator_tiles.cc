@@ -188,7 +188,7 @@ class TileChooser {
       for (const Iterator& each : sum_.iterators) {
         if (depends_on(access, each.name)) elements *= length_.at(each.name);
       }
-      return {{elements}, {elements}, buffer.dtype};
+      return in_one_piece(elements, row_of(access), buffer.dtype);
     }
     for (size_t d = 0; d < access.index.size(); ++d) {
       int64_t size = 1;
@@ -200,14 +200,37 @@ class TileChooser {
     return block;
   }
 
+  // How many numbers of the operand a command has next to each other.
+  int64_t row_of(const Access& access) const {
+    for (size_t b = 0; b < operands_.accesses.size(); ++b) {
+      if (operands_.accesses[b].buffer != access.buffer) continue;
+      const Affine& last = access_in_meaning(*problem_.sum, b).index.back().affine;
+      for (const ExecutedIterator& each : problem_.executed) {
+        if (last.coefficient(problem_.sum->statement().iterators[each.number].name) != 0) return each.trips;
+      }
+    }
+    return 1;
+  }
+  // Rows of so many numbers, one behind the other.
+  static Block in_one_piece(int64_t elements, int64_t row, DType dtype) {
+    if (elements % row != 0) return {{elements}, {elements}, dtype};
+    return {{elements / row, row}, {elements / row, row}, dtype};
+  }
+  // The same in a memory that is addressed by rows.
+  Block in_rows_of(const std::string& memory, Block block) const {
+    block.size.back() = in_rows(*accelerator_.find_memory(memory), block.dtype, block.size.back());
+    return block;
+  }
+
   // Adds the commands that copy the block.
   Task& add_copy(const AcceleratorInstruction& instruction, const Block& block, uint64_t moved) {
     // The last iterator runs over what is in one piece.
     size_t d = block.size.size();
     int64_t run = 1;
+    const bool by_rows = instruction.row_of(0) > 1 || instruction.row_of(instruction.rows.size() - 1) > 1;
     while (d > 0) {
       run *= block.size[--d];
-      if (block.size[d] < block.whole[d]) break;
+      if (by_rows || block.size[d] < block.whole[d]) break;
     }
     std::vector<int64_t> trips(instruction.extents(), 1);
     trips.back() = std::min(run, instruction.meaning.parameters[instruction.extents() - 1].maximum);
@@ -249,7 +272,7 @@ class TileChooser {
     const AcceleratorInstruction* copy = copy_instruction(accelerator_, block.dtype, "", memory);
     if (copy == nullptr)
       throw NotApplicable{text("no instruction copies ", name_of(block.dtype), " to memory ", memory)};
-    bytes_[memory] += copies * bytes_in_memory(memory, block.dtype, block.elements());
+    bytes_[memory] += copies * bytes_in_memory(memory, block.dtype, in_rows_of(memory, block).elements());
     add_copy(*copy, block, moved).before = true;
   }
 
@@ -264,9 +287,11 @@ class TileChooser {
     add_task(*problem_.sum, commands, cycles_of_command(*problem_.sum, trips), 0);
     tasks_.back().always = true;
     const DType type = kernel_.buffers[static_cast<size_t>(sum_.write.buffer)].dtype;
-    bytes_[problem_.sums_memory] += copies * bytes_in_memory(problem_.sums_memory, type, tile);
+    const Block result = in_one_piece(tile, row_of(sum_.write), type);
+    bytes_[problem_.sums_memory] +=
+        copies *
+        bytes_in_memory(problem_.sums_memory, type, in_rows_of(problem_.sums_memory, result).elements());
     const uint64_t moved = moved_by([&](const std::string& each) { return is_output(each); });
-    const Block result{{tile}, {tile}, type};
     add_copy(*problem_.init, result, moved);
     if (problem_.epilogue == nullptr) {
       store(result, problem_.sums_memory, moved);

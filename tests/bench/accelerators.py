@@ -22,7 +22,7 @@ from tc import accelerator
 from tc.reporting.markup import Markup, element
 from tc.reporting.picture import Scale, axes, decades, number, text
 
-from tests.placements import expected_of, on_each_unit
+from tests.placements import native_output, on_each_unit
 from tests.support import ROOT, models_folder
 
 MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
@@ -142,7 +142,7 @@ def main(argv=None):
     for path in paths:
         port = tc.compile(path, log=False).inputs[0]
         x = np.random.default_rng(7).integers(-128, 128, port.shape).astype(port.dtype)
-        expected = expected_of(path, x)
+        expected = native_output(path, x)
         for variant in arguments.variants:
             row = run(path, variant, arguments.core, x, expected)
             rows.append(row)

@@ -24,11 +24,11 @@ TARGET = "rv64gc+accel:systolic16"
 PRODUCTS = 16 * 16  # of systolic16's array, in a cycle
 
 
-def model_of(node, x, y, constants):
+def model_of(node, x, y, constants, signed=False):
     graph = helper.make_graph(
         [node],
         "layer",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, x)],
+        [helper.make_tensor_value_info("x", TensorProto.INT8 if signed else TensorProto.UINT8, x)],
         [helper.make_tensor_value_info("y", TensorProto.INT32, y)],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
@@ -36,23 +36,19 @@ def model_of(node, x, y, constants):
     return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
 
 
-def convolution(random, channels, features, size, taps, stride, pad):
+def convolution(random, channels, features, size, taps, stride, pad, signed=False):
     """ConvInteger with seeded weights."""
     weights = random.integers(-127, 128, (features, channels, taps, taps)).astype(np.int8)
     out = (size + 2 * pad - taps) // stride + 1
     node = helper.make_node("ConvInteger", ["x", "w"], ["y"], strides=[stride] * 2, pads=[pad] * 4)
-    return model_of(node, [1, channels, size, size], [1, features, out, out], {"w": weights}), (
-        1,
-        channels,
-        size,
-        size,
-    )
+    shape = (1, channels, size, size)
+    return model_of(node, shape, [1, features, out, out], {"w": weights}, signed), shape
 
 
-def product(random, rows, depth, columns):
+def product(random, rows, depth, columns, signed=False):
     weights = random.integers(-127, 128, (depth, columns)).astype(np.int8)
     node = helper.make_node("MatMulInteger", ["x", "w"], ["y"])
-    return model_of(node, [rows, depth], [rows, columns], {"w": weights}), (rows, depth)
+    return model_of(node, [rows, depth], [rows, columns], {"w": weights}, signed), (rows, depth)
 
 
 def run(model, x, target=TARGET):
@@ -63,15 +59,24 @@ def run(model, x, target=TARGET):
     return simulation
 
 
-def bytes_of(random, shape):
-    return random.integers(0, 256, shape).astype(np.uint8)
+def bytes_of(random, shape, signed=False):
+    return random.integers(0, 256, shape).astype(np.uint8).view(np.int8 if signed else np.uint8)
+
+
+# What multiplies on each accelerator.
+PRODUCT_OF = {"systolic16": "MULTIPLY", "gemmini16": "MATMUL"}
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_layers(seed):
+@pytest.mark.parametrize("name", PRODUCT_OF)
+def test_random_layers(name, seed):
+    """Of the bytes that the accelerator multiplies, and of products also the others, which are
+    changed into these. Those of convolutions are not where padding has to be changed, too."""
     random = np.random.default_rng(seed)
+    signed = name == "gemmini16"
     if seed % 3 == 0:
-        model, shape = product(random, *random.integers(1, 70, 3).tolist())
+        signed = seed % 2 == 0
+        model, shape = product(random, *random.integers(1, 70, 3).tolist(), signed)
     else:
         taps = int(random.choice([1, 3, 5]))
         model, shape = convolution(
@@ -82,9 +87,14 @@ def test_random_layers(seed):
             taps,
             int(random.integers(1, 3)),
             int(random.integers(0, taps // 2 + 1)),
+            signed,
         )
-    simulation = run(model, bytes_of(random, shape))
-    assert sum(simulation.commands.values()) > 0
+    target = f"rv64gc+accel:{name}"
+    module = tc.compile(model, target, place={0: name} if seed % 3 else None, log=False)
+    x = bytes_of(random, shape, signed)
+    simulation = tc.simulate(module, x)
+    np.testing.assert_array_equal(simulation.outputs[0], tc.compile(model, log=False)(x))
+    assert simulation.commands[PRODUCT_OF[name]] > 0
 
 
 def quantised_convolution(random, channels, features, size, taps):
@@ -117,12 +127,13 @@ def quantised_convolution(random, channels, features, size, taps):
 
 
 @pytest.mark.parametrize("taps", [1, 3])
-def test_large_layers_run_at_the_peak(taps):
+@pytest.mark.parametrize("name", PRODUCT_OF)
+def test_large_layers_run_at_the_peak(name, taps):
     """At least 80 % of the products that the array could do in the accelerator's cycles."""
     random = np.random.default_rng(5)
     model = quantised_convolution(random, 128, 128, 32, taps)
-    simulation = run(model, bytes_of(random, (1, 128, 32, 32)))
-    assert simulation.commands["SCALE"] > 0
+    simulation = run(model, bytes_of(random, (1, 128, 32, 32)), f"rv64gc+accel:{name}")
+    assert name == "gemmini16" or simulation.commands["SCALE"] > 0
     products = 128 * 128 * 32 * 32 * taps * taps
     share = products / PRODUCTS / simulation.cycles
     print(f"{taps} x {taps} taps: {share:.0%} of the peak")
@@ -271,13 +282,14 @@ def test_the_same_cycles_each_time():
     assert (first.cycles, first.busy) == (second.cycles, second.busy)
 
 
-def test_resnet_of_mlperf_tiny():
+@pytest.mark.parametrize("name", PRODUCT_OF)
+def test_resnet_of_mlperf_tiny(name):
     path = models_folder() / "mlperf_tiny" / "pretrainedResnet_quant.tflite"
-    module = tc.compile(path, "rv32imfc+accel:systolic16", log=False)
+    module = tc.compile(path, f"rv32imfc+accel:{name}", log=False)
     x = np.random.default_rng(7).integers(-128, 128, (1, 32, 32, 3)).astype(np.int8)
     simulation = tc.simulate(module, x)
     np.testing.assert_array_equal(simulation.outputs[0], tc.compile(path, log=False)(x))
-    assert simulation.commands["MULTIPLY"] > 0
+    assert simulation.commands[PRODUCT_OF[name]] > 0
 
 
 def test_other_kinds_are_refused(tmp_path):
@@ -364,6 +376,26 @@ COPY = (
             'there is no "k" in this instruction; there are: i',
         ),
         (HEAD + COPY.replace("cycles='i'", "cycles='(i'"), "expected"),
+        (
+            HEAD + COPY.replace("cycles='i'", "cycles='i', steps={'b_i': 2}"),
+            "no command has the step 'b_i'; steps are called OPERAND_ITERATOR",
+        ),
+        (
+            HEAD + COPY.replace("cycles='i'", "cycles='i', steps={'b_i': 'x'}"),
+            "step 'b_i' is 'x', not a whole number",
+        ),
+        (
+            HEAD + COPY.replace("cycles='i'", "cycles='i', encoding=[('nop', {0: 'c'})]"),
+            'there is no "c" in this instruction; there are: a, b, i',
+        ),
+        (
+            HEAD + COPY.replace("cycles='i'", "cycles='i', encoding=['nop']"),
+            "'nop' is no word of an encoding; write it as ('mv x1, %0', {0: 'a', 32: 'n'})",
+        ),
+        (
+            HEAD.replace("'mine'", "'mine', wait=3") + COPY,
+            "wait is 3, not the text of an instruction",
+        ),
         (HEAD + COPY.replace("'i': 8", "'i': 0"), "the range of parameter 'trips_i' is empty"),
         (HEAD + COPY.replace("'i': 8", "'i': 'x'"), "is 'x', not a whole number"),
         (HEAD.replace("1024", "1 << 40") + COPY, "memory 'm' has 1099511627776 bytes"),

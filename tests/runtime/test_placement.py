@@ -2,6 +2,8 @@
 are compared with other placements by the cycles of the simulated accelerator and the predicted ones
 of the core."""
 
+import functools
+import importlib.util
 import itertools
 import json
 import re
@@ -26,7 +28,22 @@ from ..support import models_folder
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 TINY = models_folder() / "mlperf_tiny"
+ACCELERATORS = ("systolic16", "cgra64", "gemmini16")
 NAMES = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
+
+
+SMALL = ("googlenet", "mobilenet_v1", "mobilenet_v2", "nin", "resnet50", "squeezenet1_1", "unet")
+
+
+@pytest.fixture(scope="module")
+def small_networks(tmp_path_factory):
+    """A function that makes the quantised network of a name once."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    from ..small_networks import quantised
+
+    folder = tmp_path_factory.mktemp("small")
+    return functools.cache(lambda name: quantised(name, folder))
 
 
 def random_model(seed):
@@ -41,14 +58,14 @@ def random_model(seed):
         layers.append((features, taps, bool(random.random() < 0.25)))
     x = random.integers(0, 256, (1, layers[0][0], size, size)).astype(np.uint8)
     core = str(random.choice(["rv32imfc", "rv64gcv_zvl256b", "rv64gc"]))
-    name = str(random.choice(["systolic16", "cgra64"]))
+    name = str(random.choice(ACCELERATORS[:2])) if seed < 30 else ACCELERATORS[2]
     return quantised_layers(random, layers, size), x, f"{core}+accel:{name}"
 
 
 def compare_with_both(model, target, x):
     """Asserts that the decision takes no more cycles than the core alone, in the accelerator's
     layouts or its own, nor than the accelerator with all that fits."""
-    runs = on_each_unit(model, target, x, expected_of(model, x))
+    runs = on_each_unit(model, target, x, expected_of(model, x, target))
     alone = without_accelerator(model, target.partition("+accel:")[0])
     cycles = ", ".join(f"{unit} {run.cycles:.5g}" for unit, run in runs.items())
     print(f"{target}: {cycles}, without accelerator {alone:.5g}")
@@ -56,7 +73,7 @@ def compare_with_both(model, target, x):
     assert runs["placed"].cycles <= min(runs["core"].cycles, runs["accelerator"].cycles)
 
 
-@pytest.mark.parametrize("accelerator", ["systolic16", "cgra64"])
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
 @pytest.mark.parametrize(
     "core", ["rv32imfc", pytest.param("rv64gcv_zvl256b", marks=pytest.mark.full)]
 )
@@ -73,12 +90,24 @@ def test_networks_take_no_more_cycles_than_on_one_unit(name, core, accelerator):
     compare_with_both(path, f"{core}+accel:{accelerator}", x)
 
 
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
 @pytest.mark.parametrize(
-    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(3, 30))]
+    "name", ["superres", *(pytest.param(each, marks=pytest.mark.full) for each in SMALL)]
 )
+def test_networks_of_small_pictures_take_no_more_cycles_than_on_one_unit(
+    name, accelerator, small_networks
+):
+    path, x = small_networks(name)
+    compare_with_both(path, f"rv32imfc+accel:{accelerator}", x)
+
+
+SEEDS = [pytest.param(seed, marks=[pytest.mark.full] * (2 < seed != 30)) for seed in range(35)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_are_placed_within_5_percent_of_the_best(seed):
     model, x, target = random_model(seed)
-    expected = expected_of(model, x)
+    expected = expected_of(model, x, target)
     placed = placed_run(model, target, x, expected)
     name = target.partition("+accel:")[2]
     labels, best = fitting(placed.rows), placed.cycles

@@ -57,7 +57,7 @@ TEST(Accelerator, ExecutesWhatFitsAlone) {
   EXPECT_EQ(str(scheduled).find("command"), std::string::npos);
 }
 
-Schedule product(const std::vector<std::string>& lines, int depth = 8) {
+Schedule product(const std::vector<std::string>& lines, int depth = 8, const Target& on = target()) {
   Schedule schedule(
       parse_kernel(text("kernel product\n  input A u8[8, ", depth, "]\n  constant B i8[", depth,
                         ", 8]\n  output C i32[8, 8]\n  local T i32[8, 8]\n  init[i:8, j:8]: T[i, j] = 0\n"
@@ -65,7 +65,7 @@ Schedule product(const std::vector<std::string>& lines, int depth = 8) {
                         depth,
                         "]: T[i, j] += i32(A[i, k]) * i32(B[k, j])\n"
                         "  tail[i:8, j:8]: C[i, j] = T[i, j]\n")),
-      target());
+      on);
   for (const std::string& line : lines) EXPECT_EQ(schedule.apply(line), std::nullopt);
   return schedule;
 }
@@ -102,6 +102,91 @@ TEST(Accelerator, IsKnownByItsName) {
   Schedule schedule(parse_kernel("kernel c\n  input A f32[4]\n  output C f32[4]\n  c[i:4]: C[i] = A[i]\n"),
                     parse_target("rv64gc"));
   EXPECT_EQ(schedule.apply("command LOAD_U8 c_i"), "command LOAD_U8 c_i: target rv64gc has no accelerator");
+}
+
+// An accelerator whose memories are addressed by rows of so many bytes.
+Accelerator by_rows(const std::string& name, int64_t tiles, int64_t sums) {
+  Accelerator made = test_accelerator();
+  made.name = name;
+  made.memories[0].row = made.memories[0].alignment = tiles;
+  made.memories[1].row = made.memories[1].alignment = sums;
+  for (AcceleratorInstruction& each : made.instructions) each.meaning.parameters.back().maximum = 8;
+  return made;
+}
+
+TEST(Accelerator, ComputesRandomLayersByRows) {
+  register_accelerator(by_rows("rows", 8, 32));
+  const Target rows = parse_target("rv64gc+accel:rows");
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    const Kernel kernel = parse_kernel(random_layer(seed));
+    const Schedule schedule = default_schedule(kernel, rows, 1);
+    const std::string loops = str(schedule.finish());
+    EXPECT_NE(loops.find("command MULTIPLY"), std::string::npos)
+        << loops << str(default_report(Schedule(kernel, rows), 1));
+    EXPECT_EQ(difference(kernel, schedule, seed), "") << loops;
+  }
+}
+
+TEST(Accelerator, CommandsAreWholeRows) {
+  Accelerator made = by_rows("rows", 8, 32);
+  register_accelerator(made);
+  const std::vector<std::string> within = {"strip macc_k 4 as k_o k",
+                                           "load_tile A tiles 1 :", "load_tile B tiles 1 :", "place T sums 1",
+                                           "order macc_k_o macc_i macc_j macc_k"};
+  Schedule schedule = product(within, 8, parse_target("rv64gc+accel:rows"));
+  EXPECT_EQ(schedule.apply("command MULTIPLY macc_i macc_j macc_k"), std::nullopt);
+  for (const char* line : {"command LOAD_U8 load_A_d0 load_A_d1", "command LOAD_I8 load_B_d0 load_B_d1",
+                           "command CLEAR init_i init_j", "command STORE_I32 tail_i tail_j"})
+    EXPECT_EQ(schedule.apply(line), std::nullopt) << line;
+  EXPECT_EQ(
+      error_of([&] { schedule.finish(); }),
+      "schedule of kernel 'product': command MULTIPLY of statement macc: operand a does not begin at a row of "
+      "its memory");
+  made.instructions.back().fixed_steps = {{1, "k", 16}};
+  register_accelerator(made);
+  Schedule fixed = product({"load_tile A tiles 1 :", "load_tile B tiles 1 :", "place T sums 1"}, 8,
+                           parse_target("rv64gc+accel:rows"));
+  EXPECT_EQ(fixed.apply("command MULTIPLY macc_i macc_j macc_k"),
+            "command MULTIPLY macc_i macc_j macc_k: operand b of MULTIPLY cannot move 8 elements along k");
+}
+
+TEST(Accelerator, RowsAndStepsAreChecked) {
+  EXPECT_EQ(error_of([] { check(by_rows("rows", 8, 32)); }), "no error");
+  EXPECT_EQ(
+      error_of([] { check(by_rows("rows", 4, 32)); }),
+      "accelerator 'rows', instruction 'LOAD_U8': operand 'b' has up to 8 bytes along j, more than a row of "
+      "memory 'tiles'");
+  const auto wrong = [](const std::function<void(Accelerator&)>& change) {
+    Accelerator made = by_rows("rows", 8, 32);
+    change(made);
+    return error_of([&] { check(made); });
+  };
+  EXPECT_EQ(
+      wrong([](Accelerator& a) { a.memories[0].row = 3; }),
+      "accelerator 'rows': memory 'tiles' has rows of 3 bytes, which do not divide its alignment and its size");
+  EXPECT_EQ(wrong([](Accelerator& a) { a.wait = "fence"; }),
+            "accelerator 'rows': it says `wait`, the core's instruction that waits for all, exactly where "
+            "instructions have encodings");
+  const auto encoded = [&](const std::string& assembly, int bit, const std::string& wait = "fence") {
+    return wrong([&](Accelerator& a) {
+      a.wait = wait;
+      for (AcceleratorInstruction& each : a.instructions)
+        each.encoding = {{assembly, {{{bit, loop_constant(1)}}}}};
+    });
+  };
+  const std::string begin = "accelerator 'rows', instruction 'LOAD_U8': the word ";
+  EXPECT_EQ(encoded(".insn r 0x7b, 3, 2, x0, %0, %0", 63), "no error");
+  EXPECT_EQ(encoded("nop\n", 0), begin + "\"nop\\n\" has a character that no instruction has");
+  EXPECT_EQ(encoded("mv x1, %1", 0),
+            begin + "\"mv x1, %1\" has a register that has no value; there are 1, counted from %0");
+  EXPECT_EQ(encoded("mv x1, %0", 64),
+            begin + "\"mv x1, %0\" has a value from bit 64 on; registers have bits 0 to 63");
+  EXPECT_EQ(
+      encoded("nop", 0, "fence %0"),
+      "accelerator 'rows': its `wait` \"fence %0\" has a character that no instruction without registers has");
+  EXPECT_EQ(
+      wrong([](Accelerator& a) { a.instructions[1].encoding = {{"nop", {}}}; }),
+      "accelerator 'rows': instruction 'LOAD_I8' and instruction 'LOAD_U8' do not both have an encoding");
 }
 
 // Every check of a description.
