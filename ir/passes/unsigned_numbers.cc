@@ -119,11 +119,16 @@ class Signs {
     if (node == nullptr)
       return std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
     if (is_cast(*node, change_.from))
-      return graph_[node->inputs[0]].dtype == DType::I32 || graph_[node->inputs[0]].dtype == DType::F32;
+      return graph_[node->inputs[0]].dtype == DType::I32 ||
+             (graph_[node->inputs[0]].dtype == DType::F32 && !saturates(*node));
     if (node->op->traits.quantisation == Quantisation::Quantize)
       return input_given(*node, 2) && graph_[node->inputs[2]].constant;
     if (is_table(*node)) return true;
     return !node->inputs.empty() && is_candidate(node->inputs[0]) && moves(*node);
+  }
+  // Whether negative numbers become 0 by the cast, which they do not by one to signed bytes.
+  bool saturates(const Node& cast) const {
+    return change_.from == DType::U8 && is_float(graph_[cast.inputs[0]].dtype);
   }
   // Whether the node looks elements up in a constant, as functions of one byte do.
   bool is_table(const Node& node) const {
