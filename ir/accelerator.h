@@ -29,7 +29,8 @@ struct AcceleratorMemory {
 };
 
 // A word of the instructions that the core executes for a command, where it hands over no command but
-// executes instructions of its own: in the language of its assembler, in which %0, %1 and so on are registers.
+// executes instructions of its own: in the language of its assembler, in which %0, %1 and so on are
+// registers.
 struct EncodedWord {
   // A number in a register, from this bit on.
   struct Field {

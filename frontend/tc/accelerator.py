@@ -47,7 +47,8 @@ class Accelerator:
     def memory(self, name, size, alignment=1, row=1):
         """A memory of the accelerator: its size ("256KiB", or bytes), and the alignment of operands
         in it, in bytes. Where its addresses count rows, `row` is the bytes of one: operands begin
-        at rows, elements along their last subscript are in one row, their other steps whole rows."""
+        at rows, elements along their last subscript are in one row, other steps are whole
+            rows."""
         where = f"accelerator '{self.name}', memory '{name}'"
         bytes_ = size_option("size", size, "")
         alignment = max(_whole(alignment, where), _whole(row, where))
@@ -77,7 +78,7 @@ class Unit:
         self._accelerator = accelerator
         self._name = name
 
-    def instruction(self, name, meaning, operands, limits, cycles, steps=None, encoding=()):
+    def instruction(self, name, meaning, operands, limits, cycles, encoding=()):
         """An instruction, which this unit executes.
 
         meaning: an assignment in the language of docs/ir.md (`=`; `+=` where it adds to what is
@@ -85,12 +86,12 @@ class Unit:
             such as "c[m, n] += i32(a[m, k]) * i32(b[k, n])".
         operands: for each operand "TYPE MEMORY", where MEMORY is one of the accelerator's or
             "host". Elements along the last subscript are adjacent; along the others commands say
-            how far they are apart.
+            how far they are apart. A step that
+            commands cannot choose follows: "i8 tiles k=16" has one of 16 bytes along k.
         limits: for each iterator how many trips a command may have; for each number that is part of
             a command, and which the meaning has as `index(NAME)`, the smallest and the largest.
         cycles: for which a command occupies its unit, as a formula of the trips by the iterators'
             names: "8 + m * ceil(n, 16)", with + - * / (rounded down) % min max ceil.
-        steps: the steps in bytes that commands cannot choose, {"b_k": 16}: operand b, along k.
         encoding: what the core executes where it hands over no command: words, each an instruction
             in the language of the core's assembler, in which %0, %1 ... are registers, then for
             each register {first bit: formula}; the formulas are of the operands' addresses (a),
@@ -114,35 +115,35 @@ class Unit:
         for number, (smallest, largest) in numbers.items():
             _identifier(number, where)
             lines.append(f"parameter {number} = {number} in [{smallest}, {largest}]")
-        memories = []
+        memories, steps = [], {}
         for operand, place in sorted(operands.items(), key=lambda each: each[0] == written[1]):
-            memories.append(self._operand(operand, place, meaning, written[1], where, lines))
+            memory, *fixed = self._operand(operand, place, meaning, written[1], where, lines)
+            memories.append(memory)
+            steps.update({f"{operand}_{iterator}": bytes_ for iterator, bytes_ in fixed})
         domain = ", ".join(f"{each}:trips_{each}" for each in limits)
         lines.append(f"{name.lower()}_[{domain}]: {meaning.strip()}")
         names = [*limits, *numbers]
-        steps = {
-            step: _whole(bytes_, f"{where}, step '{step}'")
-            for step, bytes_ in (steps or {}).items()
-        }
         text, words = "\n".join(lines), _words(encoding, where)
         made = (name, self._name, text, memories, cycles, names, steps, words)
         self._accelerator.instructions.append(made)
 
     @staticmethod
     def _operand(operand, place, meaning, written, where, lines):
-        """Appends the operand's line; its memory."""
+        """Appends the operand's line; its memory, and each iterator with its fixed step."""
         access = re.search(rf"\b{re.escape(_identifier(operand, where))}\s*\[([^\]]*)\]", meaning)
         if not access:
             raise TargetError(f"{where}: its meaning does not have the operand '{operand}'")
-        parts = place.split()
-        if len(parts) != 2:
+        read = re.fullmatch(r"\s*(\S+)\s+([^\s=]+)((?:\s+\w+=\d+)*)\s*", place)
+        if not read:
             raise TargetError(
                 f"{where}: operand '{operand}' is {place!r}; write its type and its memory, as 'u8 {HOST}'"
             )
         shape = ", ".join("trips_" + each.strip() for each in access[1].split(","))
         scope = "output" if operand == written else "input"
-        lines.append(f"{scope} {operand} {parts[0]}[{shape}]")
-        return "" if parts[1] == HOST else parts[1]
+        lines.append(f"{scope} {operand} {read[1]}[{shape}]")
+        steps = [each.split("=") for each in read[3].split()]
+        memory = "" if read[2] == HOST else read[2]
+        return memory, *((iterator, int(bytes_)) for iterator, bytes_ in steps)
 
 
 def _words(encoding, where):

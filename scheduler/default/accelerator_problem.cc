@@ -282,6 +282,20 @@ SumBy best_sum(const AcceleratorProblem& problem, bool laid_out) {
   return best;
 }
 
+// Whether loops of the host around the commands would have them begin within a row of a memory.
+bool begins_within_rows(const Statement& statement, const AcceleratorInstruction& instruction,
+                        const CommandOperands& operands, const std::vector<std::string>& host) {
+  for (size_t b = 0; b < operands.accesses.size(); ++b) {
+    const std::vector<Subscript>& index = operands.accesses[b].index;
+    if (instruction.row_of(b) == 1 || index.empty()) continue;
+    if (std::any_of(host.begin(), host.end(), [&](const std::string& each) {
+          return extent_or(statement, each, 1) > 1 && index.back().affine.coefficient(each) != 0;
+        }))
+      return true;
+  }
+  return false;
+}
+
 // The instruction that computes the statement after the sum, from the sums where they are; null where there
 // is none, or where its commands would have few elements each, because results are not laid out as the sums.
 const AcceleratorInstruction* epilogue_by(const AcceleratorProblem& problem) {
@@ -305,6 +319,7 @@ const AcceleratorInstruction* epilogue_by(const AcceleratorProblem& problem) {
       }
     }
     for (const Iterator& iterator : epilogue.iterators) all *= extent_or(epilogue, iterator.name, 1);
+    if (begins_within_rows(epilogue, each, *operands, loops.host)) continue;
     if (reads_sums && elements >= std::min(all, kFewElements)) return &each;
   }
   return nullptr;

@@ -58,19 +58,17 @@ for kind, size, memory in (("i8", 1, "scratchpad"), ("i32", 4, "accumulators")):
     load.instruction(
         f"MVIN_{kind}",
         meaning="to[i, k] = from[i, k]",
-        operands={"to": here, "from": f"{kind} host"},
+        operands={"to": f"{here} i={row}", "from": f"{kind} host"},
         limits=ROWS,
         cycles=cycles,
-        steps={"to_i": row},
         encoding=[configured(OF_LOADS, "from_i"), word(LOAD, {0: "from"}, block(there, "k", "i"))],
     )
     load.instruction(
         f"CLEAR_{kind}",
         meaning="to[i, k] = 0",
-        operands={"to": here},
+        operands={"to": f"{here} i={row}"},
         limits=ROWS,
         cycles="4 + i",
-        steps={"to_i": row},
         # The address 0 in the core's memory stands for zeros.
         encoding=[configured(OF_LOADS, "0"), word(LOAD, {0: "0"}, block(there, "k", "i"))],
     )
@@ -78,10 +76,9 @@ for kind, size, memory in (("i8", 1, "scratchpad"), ("i32", 4, "accumulators")):
 store.instruction(
     "MVOUT_i32",
     meaning="to[i, k] = from[i, k]",
-    operands={"to": "i32 host", "from": "i32 accumulators"},
+    operands={"to": "i32 host", "from": f"i32 accumulators i={4 * SIZE}"},
     limits=ROWS,
     cycles=f"4 + i * ceil(k * 4, {BUS})",
-    steps={"from_i": 4 * SIZE},
     encoding=[
         configured(OF_STORES, "to_i"),
         word(STORE, {0: "to"}, block(sums("from", WHOLE), "k", "i")),
@@ -91,11 +88,10 @@ store.instruction(
 array.instruction(
     "MATMUL",
     meaning="c[x, n] += i32(a[x, k]) * i32(b[k, n])",
-    operands={"a": "i8 scratchpad", "b": "i8 scratchpad", "c": "i32 accumulators"},
+    operands={"a": "i8 scratchpad", "b": f"i8 scratchpad k={SIZE}", "c": "i32 accumulators"},
     limits={"x": SIZE, "n": SIZE, "k": SIZE},
     # The next weights are loaded while activations pass through the array.
     cycles=str(SIZE),
-    steps={"b_k": SIZE},
     encoding=[
         # Bit 2: weights stay in the array. The steps between rows, in rows.
         word(
