@@ -16,8 +16,8 @@ namespace {
 using Memory = std::tuple<std::string, int64_t, int64_t, int64_t>;  // name, bytes, alignment, row
 // The text, and for each register what it has: from which bit on, a formula.
 using Word = std::tuple<std::string, std::vector<std::vector<std::pair<int, std::string>>>>;
-// Name, unit, meaning as the text of a kernel, memory of each operand, formula of cycles, the names in it, fixed
-// steps by name, encoding.
+// Name, unit, meaning as the text of a kernel, memory of each operand, formula of cycles, the names in it,
+// fixed steps by name, encoding.
 using Instruction = std::tuple<std::string, std::string, std::string, std::vector<std::string>, std::string,
                                std::vector<std::string>, std::map<std::string, int64_t>, std::vector<Word>>;
 

@@ -78,7 +78,7 @@ class Unit:
         self._accelerator = accelerator
         self._name = name
 
-    def instruction(self, name, meaning, operands, limits, cycles, encoding=()):
+    def instruction(self, name, meaning, operands, limits, cycles):
         """An instruction, which this unit executes.
 
         meaning: an assignment in the language of docs/ir.md (`=`; `+=` where it adds to what is
@@ -92,10 +92,6 @@ class Unit:
             a command, and which the meaning has as `index(NAME)`, the smallest and the largest.
         cycles: for which a command occupies its unit, as a formula of the trips by the iterators'
             names: "8 + m * ceil(n, 16)", with + - * / (rounded down) % min max ceil.
-        encoding: what the core executes where it hands over no command: words, each an instruction
-            in the language of the core's assembler, in which %0, %1 ... are registers, then for
-            each register {first bit: formula}; the formulas are of the operands' addresses (a),
-            their steps (a_m), the trips (m) and the numbers.
         """
         where = f"accelerator '{self._accelerator.name}', instruction '{name}'"
         _identifier(name, where)
@@ -123,9 +119,21 @@ class Unit:
         domain = ", ".join(f"{each}:trips_{each}" for each in limits)
         lines.append(f"{name.lower()}_[{domain}]: {meaning.strip()}")
         names = [*limits, *numbers]
-        text, words = "\n".join(lines), _words(encoding, where)
-        made = (name, self._name, text, memories, cycles, names, steps, words)
+        made = (name, self._name, "\n".join(lines), memories, cycles, names, steps, [])
         self._accelerator.instructions.append(made)
+
+    def encode(self, name, words):
+        """What the core executes for a command of this instruction, where it hands over none.
+
+        words: instructions of the core, each its text in the language of the assembler, in which
+            %0, %1 ... are registers, then for each register {first bit: formula}; the formulas are of
+            the operands' addresses (a), their steps (a_m), the trips (m) and the numbers.
+        """
+        where = f"accelerator '{self._accelerator.name}', instruction '{name}'"
+        encodings = [each[-1] for each in self._accelerator.instructions if each[0] == name]
+        if not encodings:
+            raise TargetError(f"{where}: it has an encoding, but is not described before it")
+        encodings[0][:] = _words(words, where)
 
     @staticmethod
     def _operand(operand, place, meaning, written, where, lines):

@@ -1,10 +1,10 @@
 // Signed bytes that sums of products read become unsigned bytes, or the other way round.
 //
 // Weights are signed. Most instructions that sum up products of bytes multiply unsigned bytes by signed ones
-// (`vpdpbusd`); some accelerators multiply signed ones. For the former, a number V is stored as V + 128, and its
-// zero point likewise. 128 times the sum of a channel's weights, a constant, is subtracted from that channel's
-// sums before they are scaled. Often the zero point becomes 0, as after an activation that clamps at 0; then
-// padding needs no step of its own. For the latter, an unsigned number V is stored as V - 128.
+// (`vpdpbusd`); some accelerators multiply signed ones. For the former, a number V is stored as V + 128, and
+// its zero point likewise. 128 times the sum of a channel's weights, a constant, is subtracted from that
+// channel's sums before they are scaled. Often the zero point becomes 0, as after an activation that clamps
+// at 0; then padding needs no step of its own. For the latter, an unsigned number V is stored as V - 128.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
-// Gemmini for the simulator Spike: the instructions that accelerators/gemmini16.py encodes, as Gemmini's public
-// documentation describes them. Others end the program as an illegal instruction, and so does what leaves the
-// memories.
+// Gemmini for the simulator Spike: the instructions that accelerators/gemmini16.py encodes, as Gemmini's
+// public documentation describes them. Others end the program as an illegal instruction, and so does what
+// leaves the memories.
 #include <riscv/extension.h>
 #include <riscv/mmu.h>
 #include <riscv/processor.h>

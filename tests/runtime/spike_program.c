@@ -1,6 +1,6 @@
-/* Runs a model of C source on the simulator Spike, without an operating system: an input that is compiled into
- * the program, and its output as bytes on the console. Programs are compiled with MODEL_INPUT, the lines of the
- * input's bytes, and MODEL_OUTPUT_BYTES. */
+/* Runs a model of C source on the simulator Spike, without an operating system: an input that is compiled
+ * into the program (input.inc, its bytes), and its output as bytes on the console. MODEL_OUTPUT_BYTES says
+ * how many these are. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -382,11 +382,15 @@ COPY = (
             "no command has the step 'b_i'; steps are called OPERAND_ITERATOR",
         ),
         (
-            HEAD + COPY.replace("cycles='i'", "cycles='i', encoding=[('nop', {0: 'c'})]"),
+            HEAD + COPY + "accelerator.unit('u').encode('LOAD', [('nop', {0: 'c'})])",
             'there is no "c" in this instruction; there are: a, b, i',
         ),
         (
-            HEAD + COPY.replace("cycles='i'", "cycles='i', encoding=['nop']"),
+            HEAD + COPY + "accelerator.unit('u').encode('SAVE', [])",
+            "instruction 'SAVE': it has an encoding, but is not described before it",
+        ),
+        (
+            HEAD + COPY + "accelerator.unit('u').encode('LOAD', ['nop'])",
             "'nop' is no word of an encoding; write it as ('mv x1, %0', {0: 'a', 32: 'n'})",
         ),
         (

@@ -61,7 +61,10 @@ for kind, size, memory in (("i8", 1, "scratchpad"), ("i32", 4, "accumulators")):
         operands={"to": f"{here} i={row}", "from": f"{kind} host"},
         limits=ROWS,
         cycles=cycles,
-        encoding=[configured(OF_LOADS, "from_i"), word(LOAD, {0: "from"}, block(there, "k", "i"))],
+    )
+    load.encode(
+        f"MVIN_{kind}",
+        [configured(OF_LOADS, "from_i"), word(LOAD, {0: "from"}, block(there, "k", "i"))],
     )
     load.instruction(
         f"CLEAR_{kind}",
@@ -69,8 +72,10 @@ for kind, size, memory in (("i8", 1, "scratchpad"), ("i32", 4, "accumulators")):
         operands={"to": f"{here} i={row}"},
         limits=ROWS,
         cycles="4 + i",
-        # The address 0 in the core's memory stands for zeros.
-        encoding=[configured(OF_LOADS, "0"), word(LOAD, {0: "0"}, block(there, "k", "i"))],
+    )
+    # The address 0 in the core's memory stands for zeros.
+    load.encode(
+        f"CLEAR_{kind}", [configured(OF_LOADS, "0"), word(LOAD, {0: "0"}, block(there, "k", "i"))]
     )
 
 store.instruction(
@@ -79,10 +84,10 @@ store.instruction(
     operands={"to": "i32 host", "from": f"i32 accumulators i={4 * SIZE}"},
     limits=ROWS,
     cycles=f"4 + i * ceil(k * 4, {BUS})",
-    encoding=[
-        configured(OF_STORES, "to_i"),
-        word(STORE, {0: "to"}, block(sums("from", WHOLE), "k", "i")),
-    ],
+)
+store.encode(
+    "MVOUT_i32",
+    [configured(OF_STORES, "to_i"), word(STORE, {0: "to"}, block(sums("from", WHOLE), "k", "i"))],
 )
 
 array.instruction(
@@ -92,7 +97,10 @@ array.instruction(
     limits={"x": SIZE, "n": SIZE, "k": SIZE},
     # The next weights are loaded while activations pass through the array.
     cycles=str(SIZE),
-    encoding=[
+)
+array.encode(
+    "MATMUL",
+    [
         # Bit 2: weights stay in the array. The steps between rows, in rows.
         word(
             CONFIGURE,
