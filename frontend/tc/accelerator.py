@@ -126,8 +126,8 @@ class Unit:
         """What the core executes for a command of this instruction, where it hands over none.
 
         words: instructions of the core, each its text in the language of the assembler, in which
-            %0, %1 ... are registers, then for each register {first bit: formula}; the formulas are of
-            the operands' addresses (a), their steps (a_m), the trips (m) and the numbers.
+            %0, %1 ... are registers, then for each register {first bit: formula}. The formulas
+            are of the operands' addresses (a), their steps (a_m), the trips (m) and the numbers.
         """
         where = f"accelerator '{self._accelerator.name}', instruction '{name}'"
         encodings = [each[-1] for each in self._accelerator.instructions if each[0] == name]
