@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/fields.h"
@@ -16,7 +18,8 @@ namespace tc {
 namespace {
 
 constexpr double kCallSeconds = 10;
-constexpr int64_t kMaxFileBytes = 64 << 20;
+constexpr int kCopiesSinceMinor = 2;         // of the protocol
+constexpr int64_t kOldFileBytes = 64 << 20;  // what agents take that do not say how much
 constexpr int kMaxNamesPerCall = 4096;
 // In bytes per second. A link that is slower counts as broken.
 constexpr double kSlowestLink = 1e5;
@@ -32,6 +35,91 @@ std::string result_problem(const rpc::MeasureResult& result, std::vector<bool>& 
     if (!std::isfinite(sample) || sample <= 0) return "a sample that is no positive number";
   return "";
 }
+
+// Reads a file from its begin to its end.
+class FileReader {
+ public:
+  explicit FileReader(const RemoteFile& file) : file_(file) {
+    if (file.path.empty()) return;
+    stream_.open(file.path, std::ios::binary);
+    if (!stream_) fail(ErrorKind::Device, file.path, " cannot be read");
+  }
+
+  // Sees to it that data() has at least that many bytes, or all that are left; false where none are.
+  bool fill(size_t least) {
+    if (file_.path.empty()) return size() > 0;
+    if (size() < least && stream_) {
+      buffer_.erase(0, begin_);
+      begin_ = 0;
+      const size_t before = buffer_.size();
+      buffer_.resize(before + rpc::kMaxChunkBytes);
+      stream_.read(buffer_.data() + before, rpc::kMaxChunkBytes);
+      buffer_.resize(before + static_cast<size_t>(stream_.gcount()));
+    }
+    return size() > 0;
+  }
+  const char* data() const { return bytes().data() + begin_; }
+  size_t size() const { return bytes().size() - begin_; }
+  void take(size_t count) {
+    begin_ += count;
+    position_ += static_cast<int64_t>(count);
+  }
+  // Of data() in the file.
+  int64_t position() const { return position_; }
+
+ private:
+  const std::string& bytes() const { return file_.path.empty() ? file_.bytes : buffer_; }
+
+  const RemoteFile& file_;
+  std::ifstream stream_;
+  std::string buffer_;
+  size_t begin_ = 0;
+  int64_t position_ = 0;
+};
+
+// Makes chunks that are as large as they may be, and writes them. `write` returns false where the call is
+// over.
+class ChunkWriter {
+ public:
+  ChunkWriter(rpc::Chunk& chunk, std::function<bool()> write) : chunk_(chunk), write_(std::move(write)) {}
+
+  bool add(const FileRange& range) {
+    const bool follows = chunk_.has_copy() && chunk_.copy().sha256() == range.file &&
+                         chunk_.copy().offset() + chunk_.copy().bytes() == range.offset;
+    if (follows) {
+      chunk_.mutable_copy()->set_bytes(chunk_.copy().bytes() + range.bytes);
+      return true;
+    }
+    if (!flush()) return false;
+    chunk_.mutable_copy()->set_sha256(range.file);
+    chunk_.mutable_copy()->set_offset(range.offset);
+    chunk_.mutable_copy()->set_bytes(range.bytes);
+    return true;
+  }
+  bool add(const char* data, size_t size) {
+    if ((chunk_.has_copy() || chunk_.data().size() + size > rpc::kMaxChunkBytes) && !flush()) return false;
+    chunk_.mutable_data()->append(data, size);
+    return true;
+  }
+  // Writes what is left. An empty file has one chunk, too.
+  void finish() {
+    if (!is_begun_ || has_some()) write_();
+  }
+
+ private:
+  bool has_some() const { return chunk_.has_copy() || !chunk_.data().empty(); }
+  bool flush() {
+    if (!has_some()) return true;
+    const bool goes_on = write_();
+    is_begun_ = true;
+    chunk_.Clear();
+    return goes_on;
+  }
+
+  rpc::Chunk& chunk_;
+  const std::function<bool()> write_;
+  bool is_begun_ = false;
+};
 
 }  // namespace
 
@@ -113,9 +201,13 @@ void AgentDevice::greet(const rpc::DeviceInfo& expected) {
   else if (reply.device().name() != expected.name() || reply.device().key() != expected.key())
     throw DeviceLost(name() + " at " + address_.text() + " is now another device, '" +
                      rpc::printable(reply.device().name(), 64) + "'");
+  info_.set_store_bytes(reply.device().store_bytes());
+  takes_copies_ = reply.version().minor() >= kCopiesSinceMinor;
 }
 
 void AgentDevice::upload(const std::vector<RemoteFile>& files) {
+  if (const std::string problem = room_problem(info_, files); !problem.empty())
+    fail(ErrorKind::Device, problem);
   rpc::FileList wanted, missing;
   for (size_t begin = 0; begin < files.size(); begin += kMaxNamesPerCall) {
     wanted.clear_sha256();
@@ -167,19 +259,19 @@ void AgentDevice::cancel() {
   if (running_) running_->TryCancel();
 }
 
+// Sends a file. What the device has of it in other files is copied there, and does not travel again.
 void AgentDevice::send(const RemoteFile& file) {
-  std::ifstream stream;
-  int64_t total = static_cast<int64_t>(file.bytes.size());
-  if (!file.path.empty()) {
-    stream.open(file.path, std::ios::binary | std::ios::ate);
-    if (!stream) fail(ErrorKind::Device, file.path, " cannot be read");
-    total = static_cast<int64_t>(stream.tellg());
-    stream.seekg(0);
-  }
-  if (total > kMaxFileBytes)
-    fail(ErrorKind::Device, "a file of ", total, " bytes is too large for a device, which takes ",
-         kMaxFileBytes);
-  bool complete = true;
+  if (takes_copies_ && send_pieces(file, true)) return;
+  // It has dropped a file that was to be copied from.
+  blocks_.clear();
+  send_pieces(file, false);
+}
+
+// Returns false where the device could not make the file of copies.
+bool AgentDevice::send_pieces(const RemoteFile& file, bool with_copies) {
+  const int64_t total = size_of(file);
+  bool has_copies = false, is_refused = false, is_complete = true;
+  std::vector<std::pair<uint64_t, FileRange>> own;  // blocks of this file
   call(30 + static_cast<double>(total) / kSlowestLink, [&](grpc::ClientContext& context) {
     rpc::Empty empty;
     const auto writer = stub_->Upload(&context, &empty);
@@ -187,23 +279,31 @@ void AgentDevice::send(const RemoteFile& file) {
     chunk.set_token(token_);
     chunk.set_sha256(file.sha256);
     chunk.set_total_bytes(total);
-    int64_t sent = 0;
-    do {
-      const int64_t size = std::min<int64_t>(rpc::kMaxChunkBytes, total - sent);
-      std::string* data = chunk.mutable_data();
-      data->resize(static_cast<size_t>(size));
-      if (file.path.empty()) data->assign(file.bytes, static_cast<size_t>(sent), static_cast<size_t>(size));
-      else if (!stream.read(data->data(), size)) complete = false;
-      if (!complete || !writer->Write(chunk)) break;
-      sent += size;
-      chunk.Clear();
-    } while (sent < total);
-    if (!complete) context.TryCancel();
+    ChunkWriter chunks(chunk, [&] { return writer->Write(chunk); });
+    FileReader reader(file);
+    bool goes_on = true;
+    while (goes_on && reader.fill(SharedBlocks::kMaxBlock)) {
+      const size_t size = SharedBlocks::first_block(reader.data(), reader.size());
+      const uint64_t hash = SharedBlocks::hash_of(reader.data(), size);
+      const FileRange* known = with_copies ? blocks_.find(hash, size) : nullptr;
+      has_copies |= known != nullptr;
+      goes_on = known ? chunks.add(*known) : chunks.add(reader.data(), size);
+      own.push_back({hash, {file.sha256, reader.position(), static_cast<int64_t>(size)}});
+      reader.take(size);
+    }
+    is_complete = !goes_on || reader.position() == total;
+    if (!is_complete) context.TryCancel();
+    else if (goes_on) chunks.finish();
     writer->WritesDone();
     const grpc::Status status = writer->Finish();
-    return complete ? status : grpc::Status::OK;
+    is_refused = has_copies && (status.error_code() == grpc::StatusCode::NOT_FOUND ||
+                                status.error_code() == grpc::StatusCode::DATA_LOSS);
+    return is_complete && !is_refused ? status : grpc::Status::OK;
   });
-  if (!complete) fail(ErrorKind::Device, file.path, " became shorter while it was sent");
+  if (!is_complete) fail(ErrorKind::Device, file.path, " became shorter while it was sent");
+  if (is_refused) return false;
+  for (const auto& [hash, place] : own) blocks_.add(hash, place);
+  return true;
 }
 
 RemoteFile remote_file(const std::string& path) {
@@ -215,6 +315,34 @@ RemoteFile remote_bytes(const void* data, size_t size) {
   file.bytes.assign(static_cast<const char*>(data), size);
   file.sha256 = rpc::sha256_of(file.bytes);
   return file;
+}
+
+int64_t size_of(const RemoteFile& file) {
+  if (file.path.empty()) return static_cast<int64_t>(file.bytes.size());
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file.path, error);
+  if (error) fail(ErrorKind::Device, file.path, " cannot be read");
+  return static_cast<int64_t>(size);
+}
+
+std::string room_problem(const rpc::DeviceInfo& device, const std::vector<RemoteFile>& files) {
+  const int64_t most = device.store_bytes() > 0 ? device.store_bytes() : kOldFileBytes;
+  const std::string device_text = text("the device '", rpc::printable(device.name(), 64), "', whose agent ");
+  std::set<std::string> seen;
+  int64_t all = 0;
+  for (const RemoteFile& file : files) {
+    if (!seen.insert(file.sha256).second) continue;
+    const int64_t bytes = size_of(file);
+    if (bytes > most)
+      return text("a file of ", bytes, " bytes is too large for ", device_text, "takes files of up to ", most,
+                  " bytes; start the agent with a larger --store-mib, if the device has the memory");
+    all += bytes;
+  }
+  if (device.store_bytes() > 0 && all > most)
+    return text("the programs and tensors of one measurement have ", all, " bytes, too many for ",
+                device_text, "keeps up to ", most,
+                " bytes; start the agent with a larger --store-mib, if the device has the memory");
+  return "";
 }
 
 std::unique_ptr<LeasedDevice> connect_agent(const std::string& address, const std::string& token) {

@@ -8,6 +8,7 @@
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 #include "tuner/client.h"
+#include "tuner/shared_blocks.h"
 
 namespace tc {
 
@@ -52,10 +53,13 @@ class AgentDevice : public LeasedDevice {
   template <class Call>
   void call(double seconds, const Call& one_call);
   void send(const RemoteFile& file);
+  bool send_pieces(const RemoteFile& file, bool with_copies);
 
   const rpc::Address address_;
   const rpc::Credentials credentials_;
   rpc::DeviceInfo info_;
+  bool takes_copies_ = false;
+  SharedBlocks blocks_;  // of the files that were sent
   std::unique_ptr<rpc::Agent::Stub> stub_;
   std::mutex mutex_;
   bool cancelled_ = false;

@@ -38,6 +38,11 @@ struct RemoteFile {
 // A RemoteFile from a file of this machine (throws a Device error where it cannot be read), or from bytes.
 RemoteFile remote_file(const std::string& path);
 RemoteFile remote_bytes(const void* data, size_t size);
+// How many bytes it has; throws a Device error where it cannot be read.
+int64_t size_of(const RemoteFile& file);
+// Why the device cannot have all of the files at the same time, with their size and its bound; empty where it
+// can.
+std::string room_problem(const rpc::DeviceInfo& device, const std::vector<RemoteFile>& files);
 
 // A device that this process has for itself until the object is destroyed; the lease is renewed meanwhile.
 // All functions except cancel() and lost() are to be called from one thread.
@@ -49,7 +54,7 @@ class LeasedDevice {
   // Whether the lease is known to have ended.
   virtual bool lost() const = 0;
   // Sends those of the files that the device lacks; throws DeviceLost, or a Device error for a file
-  // that cannot be read or that the agent refuses.
+  // that cannot be read or that the agent refuses. Where there is a room_problem(), nothing is sent.
   virtual void upload(const std::vector<RemoteFile>& files) = 0;
   // Measures the candidates of the request, whose token is filled in here. Calls `on_result` as soon as a
   // candidate's result arrives; results that arrived before a DeviceLost are valid. A cancelled call throws

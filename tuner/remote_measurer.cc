@@ -152,6 +152,8 @@ struct RemoteMeasurer::State {
   DeviceHealth health;
   std::vector<std::unique_ptr<LeasedDevice>> idle;
   int devices = 0;  // idle or measuring
+  int64_t store_bytes =
+      INT64_MAX;  // which each of them keeps of files; those that do not say have no part in it
   std::string key, unit;
   double clock_hz = 2.5e9;
   // Of a device that gives the same time each time: what it answered about an executable, by its hash. It is
@@ -172,6 +174,7 @@ struct RemoteMeasurer::State {
       unit = device->info().unit();
       if (device->info().clock_ghz() > 0) clock_hz = 1e9 * device->info().clock_ghz();
     }
+    if (device->info().store_bytes() > 0) store_bytes = std::min(store_bytes, device->info().store_bytes());
     ++devices;
     idle.push_back(std::move(device));
   }
@@ -374,6 +377,11 @@ struct RemoteMeasurer::State {
       try {
         std::vector<RemoteFile> files;
         const rpc::MeasureRequest request = request_of(programs, open_ones, rounds, files);
+        if (const std::string problem = room_problem(device->info(), files); !problem.empty()) {
+          refuse(problem, device->info().name(), open_ones, answers);
+          give_back(std::move(device), programs, {}, answers);
+          return;
+        }
         device->upload(files);
         device->measure(request, [&](const rpc::MeasureResult& result) {
           const int index = result.candidate();
@@ -405,8 +413,27 @@ struct RemoteMeasurer::State {
     }
   }
 
-  // The programs that are to be measured, in chunks that run interleaved on one device. Each has the
-  // incumbent as its first element, unless the device is exact.
+  // The answers about programs that the device cannot have.
+  static void refuse(const std::string& why, const std::string& device, const std::vector<size_t>& which,
+                     std::vector<Answer>& answers) {
+    for (const size_t i : which) {
+      answers[i].here = true;
+      answers[i].device = device;
+      answers[i].measurement.outcome = Outcome::OutOfMemory;
+      answers[i].measurement.detail = why;
+    }
+  }
+
+  // How many bytes the programs of a chunk may have beside what all chunks have.
+  int64_t bytes_for_candidates(const ProgramSet& programs) const {
+    int64_t all = is_exact() ? 0 : size_of(programs.executables[0]);
+    for (const auto& [seed, outputs] : programs.data_sets)
+      for (const RemoteFile& file : outputs) all += size_of(file);
+    return store_bytes - all;
+  }
+
+  // The programs that are to be measured, in chunks that run interleaved on one device, which keeps all files
+  // of one. Each has the incumbent as its first element, unless the device is exact.
   std::vector<std::vector<size_t>> chunks_of(const ProgramSet& programs) {
     std::vector<size_t> candidates;
     for (size_t i = is_exact() ? 0 : 1; i < programs.executables.size(); ++i) {
@@ -415,10 +442,18 @@ struct RemoteMeasurer::State {
     grow((candidates.size() + kChunk - 1) / kChunk + (candidates.size() > kChunk / 2 ? 1 : 0));
     const size_t shares = std::max<size_t>(1, static_cast<size_t>(devices));
     const size_t chunk = std::clamp<size_t>((candidates.size() + shares - 1) / shares, 1, kChunk);
+    const int64_t most_bytes = bytes_for_candidates(programs);
+    int64_t bytes = 0;  // of the last chunk
     std::vector<std::vector<size_t>> chunks;
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      if (i % chunk == 0) chunks.emplace_back(is_exact() ? 0 : 1, size_t{0});
-      chunks.back().push_back(candidates[i]);
+    for (const size_t candidate : candidates) {
+      const int64_t own = size_of(programs.executables[candidate]);
+      const size_t incumbents = is_exact() ? 0 : 1;
+      if (chunks.empty() || chunks.back().size() == chunk + incumbents || own > most_bytes - bytes) {
+        chunks.emplace_back(incumbents, size_t{0});
+        bytes = 0;
+      }
+      chunks.back().push_back(candidate);
+      bytes += own;
     }
     if (chunks.empty() && !is_exact()) chunks.push_back({0, 0});  // the incumbent against itself
     return chunks;

@@ -38,7 +38,8 @@ struct Options {
   std::string runner = "native", launcher;
   agent::QemuOptions qemu;
   bool no_cache = false, require_isolation = false;
-  int store_mib = 1024, memory_mib = 8192;
+  int64_t store_mib = agent::default_store_bytes() >> 20;
+  int memory_mib = 8192;
 };
 
 std::unique_ptr<agent::Runner> make_runner(const Options& options) {
@@ -113,6 +114,8 @@ void describe(const rpc::DeviceInfo& device, const Options& options) {
               device.cores() == 1 ? "" : "s", device.vector_bits(), device.unit().c_str(),
               device.runner().c_str());
   std::printf("tc-agent: candidates are held by: %s\n", isolation.c_str());
+  std::printf("tc-agent: it keeps up to %lld MiB of programs and tensors (--store-mib)\n",
+              static_cast<long long>(device.store_bytes() >> 20));
   for (const std::string& name : device.lacks())
     std::printf("tc-agent: this system has no %s\n", name.c_str());
   std::fflush(stdout);
@@ -143,7 +146,7 @@ void end_with_input() {
 agent::ServerOptions server_options(const Options& options, const std::string& listen) {
   agent::ServerOptions result;
   result.listen = listen;
-  result.store_bytes = int64_t{options.store_mib} << 20;
+  result.store_bytes = options.store_mib << 20;
   result.memory_bytes = int64_t{options.memory_mib} << 20;
   return result;
 }
@@ -188,6 +191,7 @@ int serve(const Options& options) {
   const std::unique_ptr<agent::Runner> runner = make_runner(options);
   rpc::DeviceInfo device = agent::describe_device(*runner);
   if (options.require_isolation) require_isolation(device);
+  device.set_store_bytes(options.store_mib << 20);
   device.set_name(options.name.empty() ? host_name() : options.name);
   if (!options.standalone.empty()) return serve_alone(options, *runner, device, signals);
 
@@ -268,7 +272,9 @@ int main(int count, char** arguments) {
                  "program, with its full path, and arguments that start native candidates");
   app.add_flag("--require-isolation", options.require_isolation,
                "refuse to start where this system cannot hold candidates in every way");
-  app.add_option("--store-mib", options.store_mib, "most memory for files (1024)")
+  app.add_option(
+         "--store-mib", options.store_mib,
+         "most memory for files that tuners send, and the largest of them (a quarter of this machine's memory, 64 to 4096)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--memory-mib", options.memory_mib, "most memory of one candidate (8192)")
       ->check(CLI::Range(1, 1 << 20));

@@ -37,6 +37,7 @@ constexpr double kRoomSeconds = 2;  // in which uploads that are being ended fre
 // Each chunk of an upload has to follow the last within this time, and the whole upload may not be slower
 // than this many bytes per second.
 constexpr double kChunkSeconds = 15, kUploadSeconds = 30, kSlowestLink = 1e5;
+constexpr double kSlowestHash = 5e6;  // in bytes per second, on a small board
 
 // An agent has few clients, and they send files.
 rpc::ListenerLimits listener_limits() {
@@ -171,6 +172,7 @@ class Server::Service final : public rpc::Agent::Service {
 
   void open(const rpc::DeviceInfo& device, Leases& leases) {
     device_ = device;
+    device_.set_store_bytes(store_.most_bytes());
     leases_.store(&leases, std::memory_order_release);
   }
   void close() { closing_ = true; }
@@ -253,43 +255,77 @@ class Server::Service final : public rpc::Agent::Service {
       return Status(StatusCode::RESOURCE_EXHAUSTED,
                     "the file has " + std::to_string(total) + " bytes; this agent takes up to " +
                         std::to_string(store_.most_bytes()) + " (--store-mib)");
-    const auto room = store_.make_room(total, kRoomSeconds);
+    auto room = store_.make_room(total, kRoomSeconds);
     if (!room)
       return Status(StatusCode::RESOURCE_EXHAUSTED,
                     "files that are on their way take all the memory there is for them (--store-mib); "
                     "send one after the other");
     try {
-      return receive_file(reader, call, chunk);
+      std::shared_ptr<const File> file;
+      const Status status = receive_file(reader, call, chunk, file);
+      room.reset();
+      if (status.ok()) store_.add(std::move(file));
+      return status;
+    } catch (const NotHere& error) {
+      return Status(StatusCode::NOT_FOUND, error.what());
     } catch (const std::runtime_error& error) {
       return Status(StatusCode::RESOURCE_EXHAUSTED, error.what());
     }
   }
 
-  // Receives the file that begins with that chunk.
-  Status receive_file(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call, rpc::Chunk& chunk) {
+  // The bytes of a chunk: its own, or those of a file that is here.
+  struct Piece {
+    FilePtr source;
+    const void* data = nullptr;
+    int64_t size = 0;
+  };
+
+  // Fills in the piece; throws NotHere.
+  Status read_piece(const rpc::Chunk& chunk, Piece& piece) {
+    if (!chunk.has_copy()) {
+      piece.data = chunk.data().data();
+      piece.size = static_cast<int64_t>(chunk.data().size());
+      return piece.size > rpc::kMaxChunkBytes ? malformed("a chunk is larger than 1 MiB") : Status::OK;
+    }
+    const rpc::Copy& copy = chunk.copy();
+    if (!chunk.data().empty()) return malformed("a chunk with data and a copy");
+    if (!rpc::is_sha256(copy.sha256())) return malformed("a file to copy has no SHA-256 for a name");
+    piece.source = store_.find(copy.sha256());
+    if (piece.source == nullptr) throw NotHere("a file to copy from is not here; send the bytes");
+    const int64_t all = piece.source->bytes();
+    if (copy.bytes() < 1 || copy.offset() < 0 || copy.offset() > all || copy.bytes() > all - copy.offset())
+      return malformed("a copy of " + std::to_string(copy.bytes()) + " bytes from byte " +
+                       std::to_string(copy.offset()) + " of a file that has " + std::to_string(all));
+    piece.data = piece.source->data() + copy.offset();
+    piece.size = copy.bytes();
+    return Status::OK;
+  }
+
+  // Receives the file that begins with that chunk; throws NotHere.
+  Status receive_file(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call, rpc::Chunk& chunk,
+                      std::shared_ptr<const File>& file) {
     const std::string name = chunk.sha256();
     const int64_t total = chunk.total_bytes();
     SharedMemory memory("tc-file", total);
     int64_t done = 0;
     const double end = now_seconds() + kUploadSeconds + static_cast<double>(total) / kSlowestLink;
     do {
-      const std::string& data = chunk.data();
-      const auto size = static_cast<int64_t>(data.size());
-      if (size > rpc::kMaxChunkBytes) return malformed("a chunk is larger than 1 MiB");
-      if (size > total - done) return malformed("the file is longer than announced");
-      if (size == 0 && total > 0) return malformed("a chunk without data");
-      if (size > 0) std::memcpy(memory.data() + done, data.data(), data.size());
-      done += size;
+      Piece piece;
+      if (Status status = read_piece(chunk, piece); !status.ok()) return status;
+      if (piece.size > total - done) return malformed("the file is longer than announced");
+      if (piece.size == 0 && total > 0) return malformed("a chunk without data");
+      if (piece.size > 0) std::memcpy(memory.data() + done, piece.data, static_cast<size_t>(piece.size));
+      done += piece.size;
       // Limits both pauses and slow uploads in small chunks.
       call.expect_within(std::min(kChunkSeconds, end - now_seconds()));
     } while (reader.Read(&chunk));
     if (done != total)
       return malformed("the file is shorter than announced: " + std::to_string(done) + " of " +
                        std::to_string(total) + " bytes");
-    auto file = std::make_shared<const File>(std::move(memory));
+    call.expect_within(kChunkSeconds + static_cast<double>(total) / kSlowestHash);
+    file = std::make_shared<const File>(std::move(memory));
     if (file->sha256() != name)
       return Status(StatusCode::DATA_LOSS, "the file's bytes do not have the SHA-256 that names it");
-    store_.add(std::move(file));
     return Status::OK;
   }
 

@@ -16,8 +16,8 @@
 namespace tc::agent {
 
 struct ServerOptions {
-  std::string listen;                      // HOST:PORT (port 0: any) or unix:/PATH
-  int64_t store_bytes = int64_t{1} << 30;  // of all files; also the size of the largest file
+  std::string listen;                           // HOST:PORT (port 0: any) or unix:/PATH
+  int64_t store_bytes = default_store_bytes();  // of all files; also the size of the largest file
   // The most memory that a request may allow a candidate, and that the inputs and outputs of a batch may
   // take.
   int64_t memory_bytes = int64_t{8} << 30;

@@ -11,6 +11,10 @@
 
 namespace tc::agent {
 
+// What an agent keeps where nobody says how much: a quarter of the memory that its machine or its control
+// group has, but 64 MiB at least and 4 GiB at most.
+int64_t default_store_bytes();
+
 class Store {
  public:
   explicit Store(int64_t most_bytes) : most_bytes_(most_bytes) {}
@@ -21,8 +25,8 @@ class Store {
   void add(std::shared_ptr<const File> file);
   int64_t most_bytes() const { return most_bytes_; }
 
-  // Reserves memory for a file that is being received, as long as the object exists. All reservations
-  // together may be as large as the store.
+  // Reserves memory for a file that is being received, as long as the object exists. Files make room for it,
+  // so that with all reservations they are no larger than the store.
   class Room {
    public:
     Room(Store& store, int64_t bytes) : store_(store), bytes_(bytes) {}
@@ -39,6 +43,8 @@ class Store {
 
  private:
   using Files = std::list<std::shared_ptr<const File>>;  // most recently used first
+
+  void drop_until(int64_t most);
 
   const int64_t most_bytes_;
   std::mutex mutex_;

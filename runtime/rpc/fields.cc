@@ -99,6 +99,7 @@ std::string device_problem(const DeviceInfo& device) {
       range_problem("device.l2_bytes", static_cast<double>(device.l2_bytes()), 0x1p50),
       range_problem("device.l3_bytes", static_cast<double>(device.l3_bytes()), 0x1p50),
       range_problem("device.memory_bytes", static_cast<double>(device.memory_bytes()), 0x1p60),
+      range_problem("device.store_bytes", static_cast<double>(device.store_bytes()), 0x1p60),
       range_problem("device.clock_ghz", device.clock_ghz(), 1000),
   });
 }

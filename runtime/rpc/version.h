@@ -10,7 +10,7 @@ namespace tc::rpc {
 // Version of the protocol (tc_rpc.proto). The major number changes when the other side would misunderstand
 // messages.
 constexpr int kWireMajor = 1;
-constexpr int kWireMinor = 1;
+constexpr int kWireMinor = 2;
 constexpr const char* kBuild = "0.1.0";
 
 // The version of this program.

@@ -66,6 +66,29 @@ class Tuner {
     writer->WritesDone();
     return writer->Finish();
   }
+  // A file of a byte 'x' and of these bytes of another file.
+  grpc::Status copy(const std::string& name, int64_t total, const std::string& from, int64_t offset,
+                    int64_t bytes, const std::string& data = "") {
+    grpc::ClientContext context;
+    rpc::set_deadline(context, 20);
+    rpc::Empty reply;
+    const auto writer = stub_->Upload(&context, &reply);
+    rpc::Chunk chunk;
+    chunk.set_token(token_);
+    chunk.set_sha256(name);
+    chunk.set_total_bytes(total);
+    chunk.set_data("x");
+    if (writer->Write(chunk)) {
+      chunk.Clear();
+      chunk.set_data(data);
+      chunk.mutable_copy()->set_sha256(from);
+      chunk.mutable_copy()->set_offset(offset);
+      chunk.mutable_copy()->set_bytes(bytes);
+      writer->Write(chunk);
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
   std::string upload(const std::string& bytes) {
     const grpc::Status status = upload(bytes, name_of(bytes), static_cast<int64_t>(bytes.size()));
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -251,6 +274,34 @@ TEST_F(Standalone, StoreIsBounded) {
   for (char letter = 'a'; letter < 'e'; ++letter)
     names.push_back(tuner.upload(std::string(size_t{20} << 20, letter)));
   EXPECT_EQ(tuner.missing(names), std::vector<std::string>{names[0]});
+}
+
+TEST_F(Standalone, AFileIsMadeOfBytesOfAnother) {
+  Tuner tuner(address_);
+  rpc::HelloReply hello;
+  ASSERT_TRUE(tuner.hello(&hello).ok());
+  EXPECT_EQ(hello.device().store_bytes(), int64_t{64} << 20);
+  const std::string abc = tuner.upload("abcdef");
+  EXPECT_TRUE(tuner.copy(tuner.name_of("xbcd"), 4, abc, 1, 3).ok());
+  EXPECT_TRUE(tuner.missing({tuner.name_of("xbcd")}).empty());
+  const auto refused = [](const grpc::Status& status, StatusCode code, const std::string& text) {
+    EXPECT_EQ(status.error_code(), code);
+    EXPECT_NE(status.error_message().find(text), std::string::npos) << status.error_message();
+  };
+  const std::string name = tuner.name_of("xabcdef");
+  const StatusCode bad = StatusCode::INVALID_ARGUMENT;
+  refused(tuner.copy(name, 7, tuner.name_of("nowhere"), 0, 6), StatusCode::NOT_FOUND,
+          "a file to copy from is not here; send the bytes");
+  refused(tuner.copy(name, 7, "../../etc/passwd", 0, 6), bad, "a file to copy has no SHA-256 for a name");
+  refused(tuner.copy(name, 7, abc, 0, 6, "y"), bad, "a chunk with data and a copy");
+  refused(tuner.copy(name, 7, abc, 0, 7), bad, "a copy of 7 bytes from byte 0 of a file that has 6");
+  refused(tuner.copy(name, 7, abc, -1, 6), bad, "a copy of 6 bytes from byte -1 of");
+  refused(tuner.copy(name, 7, abc, INT64_MAX, INT64_MAX), bad, "of a file that has 6");
+  refused(tuner.copy(name, 7, abc, 1, 0), bad, "a copy of 0 bytes");
+  refused(tuner.copy(name, 6, abc, 0, 6), bad, "longer than announced");
+  refused(tuner.copy(name, 7, abc, 1, 5), bad, "shorter than announced");
+  refused(tuner.copy(name, 6, abc, 1, 5), StatusCode::DATA_LOSS, "do not have the SHA-256 that names it");
+  EXPECT_EQ(tuner.missing({name}).size(), 1u);
 }
 
 // The static agent for boards, itself under qemu, which has no system call filters to pass on.

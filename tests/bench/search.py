@@ -6,7 +6,9 @@ one that the log teaches, by schedules of similar kernels and by boosted trees:
 
 1. From another core's table: a network is compiled as for CORE, and tuned on a board that models
    BOARD. How many measurements does it take to come within 3 % of what a long search finds that
-   starts from the right table? The log that teaches is that of the other core's board.
+   starts from the right table? The log that teaches is that of the other core's board. It is asked
+   of convolutions, of int8, of weights of 4 bits, of attention, of a GRU and of a matrix that is
+   stored as a sparse one (--networks).
 2. After a smaller sibling: how many measurements does ResNet-101 need, after ResNet-50 was tuned,
    to gain what the search from nothing gains (to half a percent), and how many did that one need?
    Once at the same size of image, where both have the same kernels, and once at another, where
@@ -25,77 +27,15 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-
 import tc
 from tc import fleet
+
+from .search_networks import DEPTHS, NETWORKS, save_network
 
 WITHIN = 1.03
 # Gains are the same where the times differ by no more than this: the last of it is luck.
 SAME_GAIN = 1.005
 MOST_MEASUREMENTS, MOST_SHARE = 300, 1 / 3
-DEPTHS = {"block": (1,), "resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "pair": (1, 1)}
-
-
-class _Network:
-    """Writes an ONNX graph of convolutions with the blocks of a ResNet."""
-
-    def __init__(self):
-        self.nodes, self.weights, self.random = [], [], np.random.default_rng(0)
-
-    def convolution(self, value, inputs, outputs, kernel, stride=1, scale=1.0):
-        from onnx import numpy_helper
-
-        number = len(self.weights)
-        spread = scale * np.sqrt(2 / (inputs * kernel * kernel))
-        shape = (outputs, inputs, kernel, kernel)
-        drawn = self.random.standard_normal(shape, np.float32) * np.float32(spread)
-        self.weights.append(numpy_helper.from_array(drawn, f"w{number}"))
-        return self.node(
-            "Conv", [value, f"w{number}"], pads=[kernel // 2] * 4, strides=[stride, stride]
-        )
-
-    def node(self, kind, values, **attributes):
-        from onnx import helper
-
-        name = f"{kind.lower()}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, values, [name], name, **attributes))
-        return name
-
-    def block(self, value, inputs, width, stride):
-        body = self.node("Relu", [self.convolution(value, inputs, width, 1)])
-        body = self.node("Relu", [self.convolution(body, width, width, 3, stride)])
-        body = self.convolution(body, width, 4 * width, 1, scale=0.3)
-        if stride > 1 or inputs != 4 * width:
-            value = self.convolution(value, inputs, 4 * width, 1, stride)
-        return self.node("Relu", [self.node("Add", [value, body])])
-
-
-def save_network(path, depths, width, size):
-    """Bottleneck blocks of these numbers, the first of `width` channels, on a `size` x `size`
-    image."""
-    import onnx
-    from onnx import TensorProto, helper
-
-    network = _Network()
-    value = network.node("Relu", [network.convolution("x", 3, width, 3, 2)])
-    inputs = width
-    for stage, depth in enumerate(depths):
-        for number in range(depth):
-            stride = 2 if stage and not number else 1
-            value = network.block(value, inputs, width << stage, stride)
-            inputs = 4 * (width << stage)
-    value = network.node("GlobalAveragePool", [value])
-    graph = helper.make_graph(
-        network.nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, size, size])],
-        [helper.make_tensor_value_info(value, TensorProto.FLOAT, [1, inputs, 1, 1])],
-        network.weights,
-    )
-    opset = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
-    return path
 
 
 class Curve:
@@ -139,8 +79,17 @@ class Curve:
 
 
 def from_another_table(arguments, folder):
-    """Question 1."""
-    network = save_network(folder / "pair.onnx", DEPTHS["pair"], arguments.width, arguments.size)
+    """Question 1, of each network."""
+    rows = []
+    for kind in arguments.networks:
+        place = folder / kind
+        place.mkdir()
+        rows += _from_another_table(arguments, kind, place)
+    return rows
+
+
+def _from_another_table(arguments, kind, folder):
+    network = NETWORKS[kind](folder / f"{kind}.onnx", arguments.width, arguments.size)
     core, board, bits = arguments.core, arguments.board, "rv64gcv_zvl256b"
     right = Curve(
         network,
@@ -151,7 +100,10 @@ def from_another_table(arguments, folder):
         "gaussian",
         seed=1,
     )
-    print(f"right table, {arguments.long} measurements: {right.best:.4g} cycles", flush=True)
+    print(
+        f"{kind}: right table, {right.result.measured} measurements: {right.best:.4g} cycles",
+        flush=True,
+    )
     taught = str(folder / "other_board.db")
     Curve(network, f"{bits}@{core}", core, taught, arguments.budget, "gaussian", seed=2)
     rows = []
@@ -164,6 +116,7 @@ def from_another_table(arguments, folder):
         rows.append(
             {
                 "question": "another table",
+                "network": kind,
                 "search": name,
                 "needed": needed,
                 "budget": arguments.budget,
@@ -173,9 +126,9 @@ def from_another_table(arguments, folder):
             }
         )
         print(
-            f"{core}'s table on {board}, {name}: untuned {rows[-1]['untuned']:.3f}, best "
+            f"{kind}, {core}'s table on {board}, {name}: untuned {rows[-1]['untuned']:.3f}, best "
             f"{rows[-1]['best']:.3f} times the right one; within 3 % after "
-            f"{needed or f'more than {arguments.budget}'} measurements ({curve.seconds:.0f} s)",
+            f"{needed if needed is not None else f'more than {arguments.budget}'} measurements ({curve.seconds:.0f} s)",
             flush=True,
         )
     return rows
@@ -239,6 +192,9 @@ def main():
     parser.add_argument("--size", type=int, default=64, help="of the images")
     parser.add_argument("--small", choices=DEPTHS, default="resnet50")
     parser.add_argument("--large", choices=DEPTHS, default="resnet101")
+    parser.add_argument(
+        "--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="of question 1"
+    )
     parser.add_argument("--only", choices=("table", "sibling"), help="one of the questions")
     parser.add_argument("--json", metavar="FILE", help="writes the rows there too")
     parser.add_argument("--goals", action="store_true", help="fail where a goal is missed")
@@ -253,7 +209,7 @@ def main():
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
     failed = [row for row in rows if row["search"] != "from nothing" and missed(row)]
     for row in failed:
-        print(f"the goal is missed: {row['question']}, {row['search']}")
+        print(f"the goal is missed: {row['question']}, {row.get('network', '')} {row['search']}")
     return 1 if failed and arguments.goals else 0
 
 

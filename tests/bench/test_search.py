@@ -3,6 +3,7 @@
 import pytest
 
 from tests.bench import search
+from tests.bench.search_networks import NETWORKS
 from tests.support import table_of_bench
 
 
@@ -16,7 +17,8 @@ def run(tmp_path, *arguments):
 def test_a_small_bench_runs(tmp_path):
     """Two networks of a block or two, with a few measurements each."""
     options = ("--width", "4", "--size", "16", "--budget", "12", "--long", "12")
-    rows = run(tmp_path, *options, "--small", "block", "--large", "pair")
+    small = ("--networks", "convolutions", "--small", "block", "--large", "pair")
+    rows = run(tmp_path, *options, *small)
     assert [(row["question"], row["search"]) for row in rows] == [
         ("another table", "from nothing"),
         ("another table", "taught by the other core"),
@@ -31,10 +33,19 @@ def test_a_small_bench_runs(tmp_path):
         assert row["gain"] >= 1 and row["gain_alone"] >= 1 and row["alone"] <= 12
 
 
+def test_each_kind_of_kernels_is_searched(tmp_path):
+    """A few measurements of each network; on its board they give right results."""
+    kinds = [kind for kind in NETWORKS if kind != "convolutions"]
+    options = ("--width", "4", "--size", "32", "--budget", "5", "--long", "5", "--only", "table")
+    rows = run(tmp_path, *options, "--networks", *kinds)
+    assert [row["network"] for row in rows] == [kind for kind in kinds for _ in range(2)]
+    assert all(row["best"] <= row["untuned"] for row in rows)
+
+
 @pytest.mark.full
 def test_the_goals_are_reached(tmp_path):
     rows = run(tmp_path, "--goals")
-    assert len(rows) == 6
+    assert len(rows) == 2 * len(NETWORKS) + 4
 
 
 def test_a_goal_is_missed_by_more_measurements():

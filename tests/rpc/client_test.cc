@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "runtime/tracker/service.h"
 #include "tests/rpc/fleet.h"
 #include "tuner/client.h"
+#include "tuner/shared_blocks.h"
 
 namespace tc::rpc {
 namespace {
@@ -54,13 +56,21 @@ class FakeAgent : public Agent::Service {
   Status Upload(ServerContext*, grpc::ServerReader<Chunk>* reader, Empty*) override {
     Chunk first, chunk;
     if (!reader->Read(&first)) return Status(StatusCode::INVALID_ARGUMENT, "no chunk");
-    std::string bytes = first.data();
-    int chunks = 1;
-    for (; reader->Read(&chunk); ++chunks) {
-      if (chunk.data().size() > kMaxChunkBytes || !chunk.sha256().empty())
+    std::string bytes;
+    int chunks = 0;
+    chunk = first;
+    do {
+      if (chunk.data().size() > kMaxChunkBytes || (chunks > 0 && !chunk.sha256().empty()))
         return Status(StatusCode::INVALID_ARGUMENT, "a bad chunk");
       bytes += chunk.data();
-    }
+      sent_ += static_cast<int64_t>(chunk.data().size());
+      if (chunk.has_copy()) {
+        if (!files_.count(chunk.copy().sha256())) return Status(StatusCode::NOT_FOUND, "no such file");
+        bytes += files_[chunk.copy().sha256()].substr(static_cast<size_t>(chunk.copy().offset()),
+                                                      static_cast<size_t>(chunk.copy().bytes()));
+      }
+      ++chunks;
+    } while (reader->Read(&chunk));
     if (static_cast<int64_t>(bytes.size()) != first.total_bytes() || sha256_of(bytes) != first.sha256())
       return Status(StatusCode::INVALID_ARGUMENT, "the bytes do not have that hash");
     files_[first.sha256()] = bytes;
@@ -85,6 +95,7 @@ class FakeAgent : public Agent::Service {
   std::string other_name_;
   std::map<std::string, std::string> files_;
   int chunks_ = 0, shift_ = 0;
+  int64_t sent_ = 0;  // bytes that were not copied
   double sample_ = 0.5;
   bool stop_after_one_ = false;
   std::atomic<bool> hang_{false};
@@ -186,6 +197,76 @@ TEST_F(ClientTest, SendsWhatTheDeviceLacksInChunks) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("refused: the bytes do not have that hash"), std::string::npos);
   }
+}
+
+// Bytes without a pattern.
+std::string noise(size_t size, uint64_t seed) {
+  std::string bytes(size, ' ');
+  std::mt19937_64 random(seed);
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+TEST_F(ClientTest, ProgramsThatShareTheirWeightsSendThemOnce) {
+  const auto device = acquire();
+  const std::string weights = noise(4 << 20, 1);
+  const auto program = [&](size_t code, uint64_t seed) {
+    return noise(code, seed) + weights + noise(999, seed + 1);
+  };
+  const auto upload = [&](const std::string& bytes) {
+    device->upload({remote_bytes(bytes.data(), bytes.size())});
+    EXPECT_EQ(agent_.files_.count(sha256_of(bytes)), 1u);
+    return std::exchange(agent_.sent_, 0);
+  };
+  const std::string first = program(100'000, 2), second = program(130'001, 4), third = program(7, 6);
+  EXPECT_EQ(upload(first), static_cast<int64_t>(first.size()));
+  // The blocks at both ends of the weights are cut elsewhere.
+  EXPECT_LT(upload(second), 130'001 + 999 + 3 * static_cast<int64_t>(SharedBlocks::kMaxBlock));
+  // An agent that has dropped what it would copy from gets all of the bytes.
+  agent_.files_.clear();
+  EXPECT_GE(upload(third), static_cast<int64_t>(third.size()));
+  EXPECT_LT(upload(first), 101'000 + 3 * static_cast<int64_t>(SharedBlocks::kMaxBlock));
+}
+
+TEST_F(ClientTest, AnAgentOfBeforeGetsNoCopies) {
+  agent_.version_.set_minor(1);
+  const auto device = acquire();
+  const std::string weights = noise(1 << 20, 1);
+  for (const char* name : {"one", "two"}) {
+    const std::string bytes = name + weights;
+    device->upload({remote_bytes(bytes.data(), bytes.size())});
+    EXPECT_EQ(agent_.files_.at(sha256_of(bytes)), bytes);
+    EXPECT_EQ(std::exchange(agent_.sent_, 0), static_cast<int64_t>(bytes.size()));
+  }
+}
+
+TEST_F(ClientTest, WhatADeviceCannotKeepIsRefusedBeforeItIsSent) {
+  const auto refusal = [&](int64_t store, const std::vector<size_t>& sizes) {
+    agent_.announcement_.mutable_device()->set_store_bytes(store);
+    const auto device = acquire();
+    std::vector<RemoteFile> files;
+    for (const size_t size : sizes) {
+      const std::string bytes = noise(size, size);
+      for (int i = 0; i < 2; ++i) files.push_back(remote_bytes(bytes.data(), bytes.size()));  // counts once
+    }
+    const std::string text = error_of([&] { device->upload(files); });
+    EXPECT_EQ(agent_.sent_ == 0, !text.empty());
+    agent_.sent_ = 0;
+    return text;
+  };
+  EXPECT_EQ(
+      refusal(1000, {1001}),
+      "a file of 1001 bytes is too large for the device 'a', whose agent takes files of up to 1000 bytes; "
+      "start the agent with a larger --store-mib, if the device has the memory");
+  EXPECT_EQ(refusal(1000, {600, 401}),
+            "the programs and tensors of one measurement have 1001 bytes, too many for the device 'a', whose "
+            "agent keeps up to 1000 bytes; start the agent with a larger --store-mib, if the device has the "
+            "memory");
+  EXPECT_EQ(refusal(1001, {600, 401}), "");
+  // Agents of before do not say what they keep.
+  EXPECT_TRUE(has(refusal(0, {(size_t{64} << 20) + 1}), "a file of 67108865 bytes is too large for"));
+  agent_.announcement_.mutable_device()->set_store_bytes(-1);
+  EXPECT_TRUE(has(error_of([&] { acquire(); }), "the field 'device.store_bytes' is -1"));
 }
 
 TEST_F(ClientTest, HashesAreThoseOfTheStandard) {

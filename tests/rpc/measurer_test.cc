@@ -24,6 +24,8 @@ struct Board {
   const std::string name;
   const double factor;        // of its times
   const double failing;       // share of runs in which a program crashes
+  int64_t store_bytes = 0;    // that its agent keeps of files; 0: it does not say
+  int largest = 0;            // request: programs in it
   bool has_left = false;      // it is in quarantine
   std::string reason;         // why
   int jobs = 0, crashed = 0;  // programs that it ran
@@ -36,6 +38,7 @@ class LeasedBoard final : public LeasedDevice {
     info_.set_name(board.name);
     info_.set_key("a kind of board");
     info_.set_unit("seconds");
+    info_.set_store_bytes(board.store_bytes);
   }
   const rpc::DeviceInfo& info() const override { return info_; }
   bool lost() const override { return false; }
@@ -43,6 +46,7 @@ class LeasedBoard final : public LeasedDevice {
   void measure(rpc::MeasureRequest request,
                const std::function<void(const rpc::MeasureResult&)>& on_result) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that all boards get work
+    board_.largest = std::max(board_.largest, request.executables_size());
     for (int i = 0; i < request.executables_size(); ++i) {
       rpc::MeasureResult result;
       result.set_candidate(i);
@@ -150,6 +154,26 @@ TEST(RemoteMeasurer, ProgramsThatFailEverywhereAreAtFaultThemselves) {
   Board one("one", 1, 1), two("two", 1, 1);
   EXPECT_EQ(measure({&one, &two}, 250), 250);
   EXPECT_FALSE(one.has_left || two.has_left);
+}
+
+TEST(RemoteMeasurer, AMeasurementTakesNoMoreFilesThanTheBoardKeeps) {
+  Board board("small");
+  board.store_bytes = 350;
+  Fleet fleet({&board});
+  const auto builder = open_builder("in-process", {});
+  RemoteMeasurer measurer(fleet.opener(), *builder, {});
+  ProgramSet set = programs(100, 200, 8);
+  for (RemoteFile& file : set.executables) file.bytes = std::string(100, 'x');
+  set.executables[5].bytes = std::string(251, 'x');
+  const std::vector<Measurement> results = measurer.measure_programs(set, 3);
+  EXPECT_EQ(board.largest, 3) << "the incumbent and two more";
+  for (size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].outcome, i == 5 ? Outcome::OutOfMemory : Outcome::Ok) << results[i].detail;
+  }
+  EXPECT_NE(results[5].detail.find("the programs and tensors of one measurement have 351 bytes"),
+            std::string::npos)
+      << results[5].detail;
+  EXPECT_FALSE(board.has_left);
 }
 
 }  // namespace

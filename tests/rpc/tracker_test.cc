@@ -225,14 +225,14 @@ TEST_F(OpenTracker, VersionSkewSaysWhomToUpdate) {
   Status status = announce_here(old);
   EXPECT_EQ(status.error_code(), StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(status.error_message(),
-            "the agent 'a' speaks protocol 0.3 (tc 0.0.9), the tracker speaks protocol 1.1 (tc 0.1.0): "
+            "the agent 'a' speaks protocol 0.3 (tc 0.0.9), the tracker speaks protocol 1.2 (tc 0.1.0): "
             "update the agent 'a'");
   DevicesRequest request;
   request.mutable_version()->set_major(kWireMajor + 1);
   DevicesReply reply;
   status = call(*stub(), &Tracker::Stub::Devices, request, &reply);
   EXPECT_EQ(status.error_message(),
-            "this program speaks protocol 2.0, the tracker speaks protocol 1.1 (tc 0.1.0): update the "
+            "this program speaks protocol 2.0, the tracker speaks protocol 1.2 (tc 0.1.0): update the "
             "tracker");
   // A newer minor is understood.
   request.mutable_version()->set_major(kWireMajor);

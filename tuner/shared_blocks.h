@@ -1,0 +1,40 @@
+// What a file has in common with files before it, wherever it lies in them.
+//
+// A file is cut where its own bytes say so, so that equal contents are cut alike in two files, though they
+// begin at other places: the weights behind the code of two programs, for instance.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tc {
+
+// Bytes of a file, which is named by the SHA-256 of its contents.
+struct FileRange {
+  std::string file;
+  int64_t offset = 0, bytes = 0;
+};
+
+class SharedBlocks {
+ public:
+  // No block is longer; only the last one of a file may be shorter than the least.
+  static constexpr size_t kMinBlock = size_t{8} << 10, kMaxBlock = size_t{128} << 10;
+
+  // How many of the bytes the first block has. They are at least kMaxBlock, or all that is left of the file.
+  static size_t first_block(const char* data, size_t size);
+  static uint64_t hash_of(const char* data, size_t size);
+
+  // Where a block with that hash and size is; null where none is known. Other bytes may have the same hash,
+  // though hardly by chance: compare the hash of the whole file.
+  const FileRange* find(uint64_t hash, size_t size) const;
+  void add(uint64_t hash, const FileRange& place) { places_[hash] = place; }
+  void clear() { places_.clear(); }
+
+ private:
+  std::map<uint64_t, FileRange> places_;
+};
+
+}  // namespace tc
