@@ -6,6 +6,7 @@ The last line of the output is a JSON object of what was seen.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -85,11 +86,16 @@ class Fleet:
         self.killed["nodes"] += 1
 
     @contextlib.contextmanager
-    def kills(self, most):
-        """Meanwhile, a worker that builds is killed in each batch of the tuner (so that none is
-        built in vain four times) but not more than `most`, and a node after the second. The value
-        is called when a batch begins."""
+    def kills(self, most, every):
+        """Meanwhile, a worker that builds is killed in every so many batches of the tuner, in none
+        more than one (so that none is built in vain four times), but not more than `most`, and a
+        node after the second. The value is called when a batch begins."""
         ended, begun = threading.Event(), threading.Event()
+        batches = itertools.count()
+
+        def batch_begins(_):
+            if next(batches) % every == 0:
+                begun.set()
 
         def work():
             while not ended.wait(0.01):
@@ -101,7 +107,7 @@ class Fleet:
         thread = threading.Thread(target=work)
         thread.start()
         try:
-            yield lambda progress: begun.set()
+            yield batch_begins
         finally:
             ended.set()
             thread.join()
@@ -179,10 +185,10 @@ def records(log):
     )
 
 
-def run(folder, models, trials, nodes, cpus, kills):
+def run(folder, models, trials, nodes, cpus, kills, every=1):
     with tempfile.TemporaryDirectory(prefix="tc-", dir="/tmp", ignore_cleanup_errors=True) as files:
         return run_with(
-            Path(folder), Fleet(Path(folder), files, nodes, cpus), models, trials, kills
+            Path(folder), Fleet(Path(folder), files, nodes, cpus), models, trials, (kills, every)
         )
 
 
@@ -190,7 +196,8 @@ def run_with(folder, fleet_, models, trials, kills):
     """Tunes the models at once, by the cluster and by processes."""
     seen = {}
     boards = [["--name", "board", "--runner", "qemu", "--vector-bits", "256"]]
-    with fleet.Local(*boards) as programs:
+    # A device whose lease ends because this machine is busy would leave schedules out.
+    with fleet.Local(*boards, tracker=["--lease-ms", "60000"]) as programs:
 
         def tune(builders, log, progress=False):
             begin = time.monotonic()
@@ -216,7 +223,7 @@ def run_with(folder, fleet_, models, trials, kills):
             }
             return row
 
-        with fleet_.kills(kills) as batch_begins:
+        with fleet_.kills(*kills) as batch_begins:
             seen["ray"] = tune(fleet_.builders, "ray.db", batch_begins)
         seen["foreign"], seen["listeners"] = foreign_listeners(), listeners()
         seen["processes"] = tune("processes:2", "processes.db")

@@ -230,11 +230,11 @@ def graph(facts):
         return None
     kinds = kinds_of(steps)
     said = paragraph(
-        "Each box is a step, with the nodes of the model that are fused into it; the colours are those of the kinds above."
+        "Each box is a step, with the nodes of the model that are fused into it. Colours are kinds of steps:"
     )
     try:
         image = drawing(steps, facts["edges"], kinds)
-        return joined(said, scrolled("Graph of the steps", image, "canvas"))
+        return joined(said, legend(kinds), scrolled("Graph of the steps", image, "canvas"))
     except NotDrawn as why:
         return joined(
             paragraph(f"The graph is a table here: {why}."), _edge_table(steps, facts["edges"])

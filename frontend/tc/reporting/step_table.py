@@ -48,6 +48,7 @@ def step_table(facts, most, note_on_rest):
         "Step",
         "Kind",
         "Time",
+        *(("Untuned", "Gain") if tuned else ()),
         "Of all",
         "GFLOP/s",
         "Operations",
@@ -55,10 +56,7 @@ def step_table(facts, most, note_on_rest):
         "Bound by",
         "Of limit",
     ]
-    alignment = ["", "number", "", *["number"] * 5, "", "number"]
-    if tuned:
-        heads += ["Untuned", "Gain"]
-        alignment += ["number", "number"]
+    alignment = ["", "number", "", *["number"] * (7 if tuned else 5), "", "number"]
     heads.append("Shapes, as the kernel sees them")
     alignment.append("wide")
     most_seconds = steps[0].get("seconds") or 1.0
@@ -91,24 +89,24 @@ def _row(step, totals, tuned, kinds):
     calls = step.get("calls")
     algorithm = f" [{step['algorithm']}]" if step.get("algorithm") else ""
     repeated = f" ({calls:,} times)" if calls and calls > 1 else ""
-    cells = [
+    before = []
+    if tuned:
+        untuned = step.get("untuned_seconds")
+        gain = untuned / seconds if untuned and seconds else None
+        before = [amounts.seconds(untuned), amounts.times(gain)]
+    return [
         joined(
             swatch(kinds[step["kind"]]), escaped(step["label"], _MAX_OF_LABEL), algorithm, repeated
         ),
         str(step["step"]),
         step["kind"],
         amounts.seconds(seconds),
+        *before,
         amounts.MISSING if share is None else joined(amounts.percent(share), bar(seconds / most)),
         amounts.MISSING if not seconds or flops is None else f"{flops / seconds * 1e-9:,.1f}",
         amounts.count(flops),
         amounts.size(step.get("bytes")),
         step.get("roof") or amounts.MISSING,
         amounts.percent(step.get("share")),
+        escaped(shapes(step), _MAX_OF_SHAPES),
     ]
-    if tuned:
-        untuned = step.get("untuned_seconds")
-        cells += [
-            amounts.seconds(untuned),
-            amounts.times(untuned / seconds if untuned and seconds else None),
-        ]
-    return [*cells, escaped(shapes(step), _MAX_OF_SHAPES)]

@@ -1,11 +1,11 @@
 """The page's style: light and dark, wide and narrow, on paper."""
 
 STYLE = """
-:root { color-scheme: light dark; --back: #f5f6f8; --card: #ffffff; --ink: #1b2230; --soft: #566076;
+:root { color-scheme: light dark; --back: #f5f6f8; --card: #ffffff; --shade: rgb(27 34 48 / .28); --ink: #1b2230; --soft: #566076;
   --line: #d9dee7; --accent: #1f5fc4; --bad: #b3261e; --good: #1b7a3d;
   --k0: #1f5fc4; --k1: #1b7a3d; --k2: #8a3da8; --k3: #b35900; --k4: #0b7382; --k5: #b3261e;
   --k6: #7a6a12; --k7: #5b6472; }
-@media (prefers-color-scheme: dark) { :root { --back: #12161d; --card: #1b212b; --ink: #e8ecf3;
+@media (prefers-color-scheme: dark) { :root { --back: #12161d; --card: #1b212b; --shade: rgb(0 0 0 / .75); --ink: #e8ecf3;
   --soft: #a4aec0; --line: #343d4c; --accent: #82b1ff; --bad: #ff9a91; --good: #7fd39b;
   --k0: #6fa5f7; --k1: #62c283; --k2: #cb91e4; --k3: #f0a45a; --k4: #5cc4d4; --k5: #ff8d83;
   --k6: #d0bf5a; --k7: #a4aec0; } }
@@ -38,7 +38,12 @@ section { grid-column: span 2; min-width: 0; }
 .facts dd { margin: 0; }
 pre { white-space: pre-wrap; background: var(--back); border: 1px solid var(--line); border-radius: 6px;
   padding: 10px; margin: 10px 0 0; font: .875rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
-.scrolled { overflow: auto; max-height: 75vh; margin: 0 0 12px; }
+/* A shade at a side where more can be scrolled into sight. */
+.scrolled { overflow: auto; max-height: 75vh; margin: 0 0 12px; background:
+  linear-gradient(to right, var(--card) 40%, transparent) left / 40px 100% no-repeat local,
+  linear-gradient(to left, var(--card) 40%, transparent) right / 40px 100% no-repeat local,
+  linear-gradient(to right, var(--shade), transparent) left / 14px 100% no-repeat scroll,
+  linear-gradient(to left, var(--shade), transparent) right / 14px 100% no-repeat scroll; }
 .drawn { max-width: 760px; max-height: none; }
 .canvas { overflow: auto; max-height: 75vh; border: 1px solid var(--line); border-radius: 6px; }
 table { border-collapse: collapse; font-size: .875rem; min-width: 100%; }
@@ -48,6 +53,7 @@ thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; positio
 tbody th { font-weight: 400; white-space: normal; min-width: 16ch; max-width: 40ch; }
 #steps tbody th { min-width: 30ch; max-width: 56ch; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
+td.some { white-space: normal; min-width: 18ch; max-width: 30ch; }
 td.wide { white-space: normal; min-width: 26ch; max-width: 46ch; }
 .bad { color: var(--bad); font-weight: 600; }
 .good { color: var(--good); font-weight: 600; }

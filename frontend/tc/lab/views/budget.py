@@ -60,8 +60,11 @@ def _forecast(choice):
     points = gain_curve(choice.group, choice.weights)
     needed = forecast(points)
     last = [value for _, value in points]
-    since = next(
-        (points[-1][0] - at for at, value in points if last and value >= last[-1] / 1.01), None
+    # Where a per cent was gained at all.
+    since = (
+        next(points[-1][0] - at for at, value in points if value >= last[-1] / 1.01)
+        if last and last[-1] >= 1.01
+        else None
     )
     said = (
         f"If the gain goes on to grow with the logarithm of time as in the second half of the curve, the next per cent "
@@ -78,7 +81,9 @@ def _forecast(choice):
                 (
                     "Last per cent",
                     elapsed(since) if since is not None else amounts.MISSING,
-                    "was gained so long before the last record",
+                    "was gained so long before the last record"
+                    if since is not None
+                    else "not one was gained so far",
                 ),
                 ("Next per cent", elapsed(needed) if needed is not None else amounts.MISSING, ""),
             ]

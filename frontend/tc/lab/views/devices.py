@@ -126,7 +126,7 @@ def _table(lab, rows):
             ]
             for row in rows
         ],
-        ["", "", "", *["number"] * 6, "", "wide"],
+        ["", "", "", *["number"] * 6, "some", "wide"],
     )
 
 

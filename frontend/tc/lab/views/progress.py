@@ -106,7 +106,12 @@ def _chart(lab, choice):
         points.append((max(points[-1][0], group.last - group.first), points[-1][1]))
         curves.append((choice.state.workloads[kernel.kernel].what[:60], points))
     image = gain_chart("gain", curves, "best measured, untuned is 1")
-    return image or paragraph("Nothing was measured yet.")
+    if image is None:
+        return paragraph("Nothing was measured yet.")
+    # Curves at 1 lie on the axis, where one does not see them.
+    is_flat = all(value <= 1 for _, points in curves for _, value in points)
+    still = "No schedule was faster than the untuned one so far: all curves are at 1."
+    return joined(paragraph(still) if is_flat else None, image)
 
 
 def _problems(choice):

@@ -234,11 +234,34 @@ def failures(lab, query):
         Section(
             "newest",
             "Newest failures",
-            record_table(choice, newest, "The newest failures") if newest else paragraph("None."),
+            _failure_table(choice, newest) if newest else paragraph("None."),
             rest(len(newest), sum(group.failures.values()), "failures"),
             link("All failures", "/records", _failed_values(choice)),
         ),
     ]
+
+
+def _failure_table(choice, entries):
+    return table(
+        "What the candidates said that failed last",
+        ["Record", "When, UTC", "Kernel", "Outcome", "What it said"],
+        [
+            [
+                record_link(f"{entry.number}", entry, choice.log),
+                moment(entry.created),
+                kernel_link(
+                    escaped(choice.state.workloads[entry.kernel].what, 60),
+                    entry.kernel,
+                    entry.place,
+                    choice.log,
+                ),
+                entry.outcome,
+                escaped(entry.detail or "it said nothing", 300),
+            ]
+            for entry in entries
+        ],
+        ["", "", "some", "", "wide"],
+    )
 
 
 def _failed_values(choice):
