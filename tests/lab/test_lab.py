@@ -119,6 +119,22 @@ def test_filters_combine(server):
     assert counted("threads=x&begin=-1&log=99999999999999999999") == 9
 
 
+def test_failures_say_what_happened(server):
+    shown = text_of(server.page("/failures"))
+    newest = shown.partition("What the candidates said that failed last")[2]
+    assert "crash signal 11" in newest and "wrong result element 3 is 7, not 8" in newest
+
+
+def test_where_nothing_was_gained_the_pages_say_so(tmp_path):
+    add(tmp_path / "log.db", [row(0, 1.0), row(0, 1.2, created=BEGAN + 60, trace=["unroll i0"])])
+    with Server("--log", tmp_path / "log.db") as server:
+        assert (
+            "No schedule was faster than the untuned one so far: all curves are at 1."
+            in text_of(server.page("/"))
+        )
+        assert "Last per cent – not one was gained so far" in text_of(server.page("/budget"))
+
+
 def test_kernels_are_ordered_by_what_can_be_gained(server):
     end = time.monotonic() + 20
     while "Of limit" in (markup := server.page("/kernels")) and "are not known" in markup:
