@@ -53,6 +53,13 @@ struct Family {
   int tried = 0, failed = 0;
 };
 
+// A point that was built, and the candidate that it is. Many points may be one candidate.
+struct Built {
+  Point point;
+  size_t candidate;
+  const Surrogate::Place* place = nullptr;  // once it is known
+};
+
 }  // namespace
 
 struct KernelSearch::State {
@@ -69,7 +76,7 @@ struct KernelSearch::State {
   std::map<uint64_t, std::optional<Point>> sketches;
   // All points that were tried, each with its candidate where one could be built.
   std::map<Point, std::optional<size_t>> points;
-  std::vector<std::pair<Point, size_t>> samples;  // in the order in which they were built
+  std::vector<Built> samples;  // in the order in which they were built
   std::map<std::string, Family> families;
   size_t next_seed = 0, next_start = 0;
   std::vector<Point> starts;
@@ -125,7 +132,7 @@ struct KernelSearch::State {
 
   void note(const Point& point, size_t candidate) {
     points[point] = candidate;
-    samples.emplace_back(point, candidate);
+    samples.push_back({point, candidate});
     stale = stale || candidates[candidate].known;
   }
 
@@ -266,7 +273,7 @@ struct KernelSearch::State {
   // Points of verified candidates, fastest first.
   std::vector<Point> fast_points() const {
     std::vector<std::pair<double, Point>> sorted;
-    for (const auto& [point, candidate] : samples) {
+    for (const auto& [point, candidate, place] : samples) {
       if (candidates[candidate].good()) sorted.emplace_back(candidates[candidate].result.ratio, point);
     }
     std::stable_sort(sorted.begin(), sorted.end(),
@@ -322,16 +329,17 @@ struct KernelSearch::State {
     for (const Candidate& candidate : candidates) {
       if (candidate.good()) worst = std::max(worst, std::log(candidate.result.ratio));
     }
-    std::vector<Point> sampled;
-    for (const auto& [point, candidate] : samples) {
-      if (candidates[candidate].known) sampled.push_back(point);
+    std::vector<Point> fresh;
+    for (const Built& sample : samples) {
+      if (candidates[sample.candidate].known && !sample.place) fresh.push_back(sample.point);
     }
-    rate(sampled);
-    std::vector<Surrogate::Sample> known;
-    for (const auto& [point, candidate] : samples) {
-      const Candidate& which = candidates[candidate];
-      if (which.known)
-        known.push_back({places.at(point), which.good() ? std::log(which.result.ratio) : worst + 0.3});
+    rate(fresh);
+    std::vector<Surrogate::Measured> known;
+    for (Built& sample : samples) {
+      const Candidate& which = candidates[sample.candidate];
+      if (!which.known) continue;
+      if (!sample.place) sample.place = &places.at(sample.point);
+      known.push_back({sample.place, which.good() ? std::log(which.result.ratio) : worst + 0.3});
     }
     surrogate.fit(known);
   }

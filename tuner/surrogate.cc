@@ -159,16 +159,18 @@ void Surrogate::fit_prior() {
   base_ = y_mean - slope_ * x_mean - trained_slope_ * z_mean;
 }
 
-void Surrogate::fit(const std::vector<Sample>& samples) {
-  samples_ = samples;
-  if (samples_.size() > kMaxSamples) {
+void Surrogate::fit(const std::vector<Measured>& samples) {
+  std::vector<Measured> kept = samples;
+  if (kept.size() > kMaxSamples) {
     // Keeps the latest samples, and the best of the others.
     const auto latest = static_cast<std::ptrdiff_t>(kMaxSamples / 3);
-    std::stable_sort(samples_.begin(), samples_.end() - latest,
-                     [](const Sample& a, const Sample& b) { return a.value < b.value; });
-    std::rotate(samples_.begin(), samples_.end() - latest, samples_.end());
-    samples_.resize(kMaxSamples);
+    std::stable_sort(kept.begin(), kept.end() - latest,
+                     [](const Measured& a, const Measured& b) { return a.value < b.value; });
+    std::rotate(kept.begin(), kept.end() - latest, kept.end());
+    kept.resize(kMaxSamples);
   }
+  samples_.clear();
+  for (const Measured& each : kept) samples_.push_back({*each.place, each.value});
   fit_prior();
   if (samples.size() >= 8 && 4 * samples.size() >= 5 * learned_from_) {
     learned_from_ = samples.size();

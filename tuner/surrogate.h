@@ -25,6 +25,11 @@ class Surrogate {
     Place place;
     double value = 0;  // logarithm of the time
   };
+  // The same of a place that outlives the call.
+  struct Measured {
+    const Place* place = nullptr;
+    double value = 0;
+  };
   struct Prediction {
     double mean = 0, deviation = 0;
   };
@@ -32,7 +37,7 @@ class Surrogate {
   explicit Surrogate(const ScheduleSpace& space);
   // Fits the process to the samples. Where there are too many for its cubic time, only the best and the
   // latest are kept.
-  void fit(const std::vector<Sample>& samples);
+  void fit(const std::vector<Measured>& samples);
   double mean(const Place& place) const;
   Prediction predict(const Place& place) const;
   // 1 for the same point, near 0 for points that say nothing about each other.

@@ -124,9 +124,16 @@ KernelTask product(const std::string& target) {
 class FourAgents : public ::testing::Test {
  protected:
   FourAgents()
-      : tracker_({"127.0.0.1", 0}, rpc::insecure_credentials({"127.0.0.1", 0}), tracker::FleetOptions()),
+      : tracker_({"127.0.0.1", 0}, rpc::insecure_credentials({"127.0.0.1", 0}), patient()),
         client_(std::make_shared<TrackerClient>("insecure://" + tracker_.address().text())),
         builder_(open_builder("in-process", {"frontend", "runtime/lib", ::testing::TempDir(), {}})) {}
+
+  // No lease ends because this machine is busy: what was under way would be measured twice.
+  static tracker::FleetOptions patient() {
+    tracker::FleetOptions options;
+    options.lease_ms = 60000;
+    return options;
+  }
 
   std::unique_ptr<RemoteMeasurer> measurer(const std::string& architecture) {
     MeasureOptions options;

@@ -123,8 +123,6 @@ class Served {
     channels_ = {
         {"Tracker", make_channel(tracker_->address(), insecure_credentials(kAny), Role::Tracker)},
         {"Agent", make_channel({"127.0.0.1", agent_->port()}, insecure_credentials(kAny), Role::Agent)}};
-    upload("an executable");
-    upload(std::string(4000, 'x'));
   }
 
   static std::vector<std::string> methods() {
@@ -138,6 +136,11 @@ class Served {
     const bool is_about_lease =
         method == "Tracker/Renew" || method == "Tracker/Release" || method == "Tracker/ReportFailure";
     refresh(method == "Tracker/Acquire");
+    if (method == "Agent/Measure" || method == "Agent/Upload") {
+      // The agent drops them where it is told of a large file, though none comes.
+      upload("an executable");
+      upload(std::string(4000, 'x'));
+    }
     if (method == "Tracker/Announce")
       return {"AnnounceRequest", announcement("a", session_).SerializeAsString()};
     if (method == "Tracker/Acquire") return {"AcquireRequest", wish().SerializeAsString()};
@@ -165,11 +168,21 @@ class Served {
       request.add_sha256(sha256_of("an executable"));
       return {"FileList", request.SerializeAsString()};
     }
+    // In turns one with its bytes and one that copies them.
+    const std::string stored = "an executable";
     Chunk chunk;
     chunk.set_token(kToken);
-    chunk.set_sha256(sha256_of("small"));
     chunk.set_total_bytes(5);
-    chunk.set_data("small");
+    copies_ = !copies_;
+    if (copies_) {
+      chunk.set_sha256(sha256_of(stored.substr(3, 5)));
+      chunk.mutable_copy()->set_sha256(sha256_of(stored));
+      chunk.mutable_copy()->set_offset(3);
+      chunk.mutable_copy()->set_bytes(5);
+    } else {
+      chunk.set_sha256(sha256_of("small"));
+      chunk.set_data("small");
+    }
     return {"Chunk", chunk.SerializeAsString()};
   }
   // What is right is taken.
@@ -276,6 +289,7 @@ class Served {
   std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;
   std::string session_ = "one";
   int sessions_ = 0;
+  bool copies_ = false;
   Lease lease_;
 };
 

@@ -43,15 +43,18 @@ def in_namespace(command, seconds):
     )
 
 
-def session(folder, seconds, **options):
-    """What ray_session.py saw, and who was left afterwards."""
+def session(folder, seconds, other=None, **options):
+    """What ray_session.py saw, and who was left afterwards; `other` is the second model."""
     if not HAS_RAY:
         pytest.skip("the package ray is not installed")
     if shutil.which("qemu-riscv64") is None:
         pytest.skip("qemu-riscv64 is not installed, which counts the cycles")
     models = [str(folder / "pooling.onnx"), str(folder / "products.onnx")]
     Path(models[0]).write_bytes(pooling_model().SerializeToString())
-    save_small_model(models[1])
+    if other:
+        Path(models[1]).write_bytes(other.SerializeToString())
+    else:
+        save_small_model(models[1])
     words = json.dumps({"folder": str(folder), "models": models, **options})
     done = in_namespace(
         [sys.executable, str(Path(__file__).with_name("ray_session.py")), words], seconds
@@ -89,7 +92,9 @@ def test_a_cluster_that_loses_workers_and_a_node_gives_the_same_records(tmp_path
 @pytest.mark.full
 def test_two_thousand_candidates_on_three_nodes(tmp_path):
     # A worker that is killed takes seconds to be replaced, and nothing is built by it meanwhile.
-    seen = session(tmp_path, 3 * 3600, trials=2000, nodes=3, cpus=1, kills=10_000, every=5)
+    # A convolution has thousands of schedules; looking for the last ones of small kernels takes long.
+    options = {"trials": 2000, "nodes": 3, "cpus": 1, "kills": 10_000, "every": 5}
+    seen = session(tmp_path, 3 * 3600, small_model(), **options)
     check_session(seen, 2000)
     print(
         {key: seen[key] for key in ("killed", "workers", "strangers")},
