@@ -91,8 +91,8 @@ def test_a_cluster_that_loses_workers_and_a_node_gives_the_same_records(tmp_path
 
 @pytest.mark.full
 def test_two_thousand_candidates_on_three_nodes(tmp_path):
-    # A worker that is killed takes seconds to be replaced, and nothing is built by it meanwhile.
-    # A convolution has thousands of schedules; looking for the last ones of small kernels takes long.
+    # A worker that is killed takes seconds to be replaced, in which it builds nothing.
+    # A convolution has thousands of schedules; to find the last ones of small kernels takes long.
     options = {"trials": 2000, "nodes": 3, "cpus": 1, "kills": 10_000, "every": 5}
     seen = session(tmp_path, 3 * 3600, small_model(), **options)
     check_session(seen, 2000)
