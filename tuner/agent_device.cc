@@ -77,6 +77,10 @@ class FileReader {
   int64_t position_ = 0;
 };
 
+// Bytes after which a copy is sent, although more could be copied with it: the agent ends an upload of which
+// it hears nothing for some seconds.
+constexpr int64_t kMaxCopyBytes = 64 << 20;
+
 // Makes chunks that are as large as they may be, and writes them. `write` returns false where the call is
 // over.
 class ChunkWriter {
@@ -84,7 +88,8 @@ class ChunkWriter {
   ChunkWriter(rpc::Chunk& chunk, std::function<bool()> write) : chunk_(chunk), write_(std::move(write)) {}
 
   bool add(const FileRange& range) {
-    const bool follows = chunk_.has_copy() && chunk_.copy().sha256() == range.file &&
+    const bool follows = chunk_.has_copy() && chunk_.copy().bytes() < kMaxCopyBytes &&
+                         chunk_.copy().sha256() == range.file &&
                          chunk_.copy().offset() + chunk_.copy().bytes() == range.offset;
     if (follows) {
       chunk_.mutable_copy()->set_bytes(chunk_.copy().bytes() + range.bytes);
@@ -300,7 +305,7 @@ bool AgentDevice::send_pieces(const RemoteFile& file, bool with_copies) {
                                 status.error_code() == grpc::StatusCode::DATA_LOSS);
     return is_complete && !is_refused ? status : grpc::Status::OK;
   });
-  if (!is_complete) fail(ErrorKind::Device, file.path, " became shorter while it was sent");
+  if (!is_complete) fail(ErrorKind::Device, file.path, " changed while it was sent");
   if (is_refused) return false;
   for (const auto& [hash, place] : own) blocks_.add(hash, place);
   return true;

@@ -23,7 +23,8 @@ class SharedBlocks {
   // No block is longer; only the last one of a file may be shorter than the least.
   static constexpr size_t kMinBlock = size_t{8} << 10, kMaxBlock = size_t{128} << 10;
 
-  // How many of the bytes the first block has. They are at least kMaxBlock, or all that is left of the file.
+  // How many of the bytes the first block has. `data` has to hold at least kMaxBlock bytes, or all
+  // that is left of the file.
   static size_t first_block(const char* data, size_t size);
   static uint64_t hash_of(const char* data, size_t size);
 

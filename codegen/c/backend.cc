@@ -30,7 +30,7 @@ constexpr double kBytesPerOperation = 8;
 std::string about(const ArtefactContent& model, const std::string& prefix) {
   return "model '" + harmless(model.plan.model) +
          "' in C99: compile the .c files beside this one (GCC and Clang: -O3 -ffp-contract=fast -fno-math-errno, and the machine's\n"
-         " * -march or -mcpu) and link them with -lm. It needs math.h, memcpy, rounding to nearest and little-endian numbers. It allocates nothing,\n"
+         " * -march or -mcpu) and link them with -lm. It needs math.h, memcpy, memset, rounding to nearest and little-endian numbers. It allocates nothing,\n"
          " * " +
          about_runs(model.plan, prefix);
 }

@@ -202,6 +202,12 @@ void check_states(const Graph& graph, const std::vector<StateOption>& states) {
                 &behind = *value_of(graph.outputs, state.output, "output");
     if (!taken.insert("input " + state.input).second || !taken.insert("output " + state.output).second)
       fail(ErrorKind::Model, "states: '", state.input, "' or '", state.output, "' is given twice");
+    const Dim count = element_count(*before.shape);
+    const auto bytes = count.is_constant() ? count.constant() * size_of(before.dtype) : 0;
+    if (!state.initial.empty() && static_cast<int64_t>(state.initial.size()) != bytes)
+      fail(ErrorKind::Model, "states: the first value of '", state.input, "' of model '", graph.name,
+           "' has ", state.initial.size(), " bytes; ", name_of(before.dtype), str(*before.shape), " has ",
+           bytes);
     if (before.dtype == behind.dtype && *before.shape == *behind.shape) continue;
     fail(ErrorKind::Model, "states: output '", state.output, "' of model '", graph.name, "' is ",
          name_of(behind.dtype), str(*behind.shape), ", and input '", state.input, "' ", name_of(before.dtype),

@@ -23,6 +23,7 @@ void keep_states(const std::vector<StateOption>& states, Storages& storages, Pla
     plan.states.push_back({state.name, input, output, state.initial});
     const int from = storages.find(Location::Kind::Input, input),
               to = storages.find(Location::Kind::Output, output);
+    TC_CHECK(from >= 0 && to >= 0, "state '", state.name, "' has no memory");
     if (storages.may_replace(to, from)) continue;
     const PortInfo& port = plan.outputs[static_cast<size_t>(output)];
     const Dim bytes = element_count(port.shape) * Dim(static_cast<int64_t>(size_of(port.dtype)));

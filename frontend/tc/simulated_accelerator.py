@@ -63,7 +63,9 @@ def _run(folder, compiler, name, module, inputs):
         raise Error(
             f"no kernel of the model is executed by accelerator '{name}'; inspect --kernel N --dump=default says why"
         )
-    library = _compiled(folder, compiler, [f"{name}_simulator.c"])
+    # On a core that has the accelerator's instructions, commands go to the simulator as well.
+    as_commands = f"-D{name.upper()}_COMMANDS"
+    library = _compiled(folder, compiler, [as_commands, f"{name}_simulator.c"])
     with open(header, encoding="utf-8") as file:
         text = file.read()
     units = re.search(r"Units: ([^.]*)\.", text)[1].split(", ")

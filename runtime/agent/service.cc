@@ -263,8 +263,7 @@ class Server::Service final : public rpc::Agent::Service {
     try {
       std::shared_ptr<const File> file;
       const Status status = receive_file(reader, call, chunk, file);
-      room.reset();
-      if (status.ok()) store_.add(std::move(file));
+      if (status.ok()) store_.add(std::move(file), std::move(room));
       return status;
     } catch (const NotHere& error) {
       return Status(StatusCode::NOT_FOUND, error.what());

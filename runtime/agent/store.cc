@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "runtime/memory_present.h"
 
@@ -29,13 +30,18 @@ std::shared_ptr<const File> Store::find(const std::string& sha256) {
   return files_.front();
 }
 
-void Store::add(std::shared_ptr<const File> file) {
-  const std::lock_guard lock(mutex_);
-  if (by_name_.count(file->sha256()) != 0) return;
-  drop_until(most_bytes_ - coming_ - file->bytes());
-  bytes_ += file->bytes();
-  files_.push_front(file);
-  by_name_[file->sha256()] = files_.begin();
+void Store::add(std::shared_ptr<const File> file, std::unique_ptr<Room> room) {
+  {
+    const std::lock_guard lock(mutex_);
+    coming_ -= std::exchange(room->bytes_, 0);
+    if (by_name_.count(file->sha256()) == 0) {
+      drop_until(most_bytes_ - coming_ - file->bytes());
+      bytes_ += file->bytes();
+      files_.push_front(file);
+      by_name_[file->sha256()] = files_.begin();
+    }
+  }
+  room_.notify_all();
 }
 
 std::unique_ptr<Store::Room> Store::make_room(int64_t bytes, double seconds) {

@@ -22,7 +22,6 @@ class Store {
   // The file with that hash, null where the store does not have it. A file that is in use stays readable
   // after the store has dropped it.
   std::shared_ptr<const File> find(const std::string& sha256);
-  void add(std::shared_ptr<const File> file);
   int64_t most_bytes() const { return most_bytes_; }
 
   // Reserves memory for a file that is being received, as long as the object exists. Files make room for it,
@@ -35,11 +34,14 @@ class Store {
     Room& operator=(const Room&) = delete;
 
    private:
+    friend class Store;
     Store& store_;
-    const int64_t bytes_;
+    int64_t bytes_;
   };
   // Waits up to `seconds` where other files have reserved the memory; null where they keep it.
   std::unique_ptr<Room> make_room(int64_t bytes, double seconds);
+  // Keeps a file in the memory that was reserved for it.
+  void add(std::shared_ptr<const File> file, std::unique_ptr<Room> room);
 
  private:
   using Files = std::list<std::shared_ptr<const File>>;  // most recently used first

@@ -310,12 +310,12 @@ TEST(CodegenAssembly, ReluIsOneInstruction) {
 
 TEST(CodegenAssembly, SumsOfColumnsAreAddedUpTogether) {
   // 16 sums of 16 parts: 15 additions of vectors, and one store of them all. One after the other they take
-  // four additions each.
+  // four additions each. (For many rows, lanes along the columns are taken, without such sums.)
   const Kernel kernel = parse_kernel(
-      "kernel \"scores\"\n  parameter p0 = keys in [1, 8192]\n  parameter p1 = rows in [1, 64]\n  input A f32[p1, 64]\n  input B f32[p0, 64]\n"
-      "  output C f32[p1, p0]\n  local D f32[p1, p0]\n  init[m:p1, n:p0]: D[m, n] = 0\n"
-      "  macc[m:p1, n:p0, k:64]: D[m, n] += A[m, k] * B[n, k]\n"
-      "  scaled[m:p1, n:p0]: C[m, n] = D[m, n] * 0.125\n");
+      "kernel \"scores\"\n  parameter p0 = keys in [1, 8192]\n  input A f32[4, 64]\n  input B f32[p0, 64]\n"
+      "  output C f32[4, p0]\n  local D f32[4, p0]\n  init[m:4, n:p0]: D[m, n] = 0\n"
+      "  macc[m:4, n:p0, k:64]: D[m, n] += A[m, k] * B[n, k]\n"
+      "  scaled[m:4, n:p0]: C[m, n] = D[m, n] * 0.125\n");
   const std::string assembly = kernel_assembly(
       default_schedule(kernel, parse_target("x86-64-v4"), 1).finish(), parse_target("x86-64-v4"), "kernel");
   const size_t first = assembly.find("vfmadd"), end = assembly.find("(%r", assembly.find("vmulps"));

@@ -120,6 +120,25 @@ REFUSED = {
         ),
         "CUSTOM SignalEnergy (operator 0, 'y'): 'x' is i16 of shape [2, 8]; i16 with 1 axes is needed here",
     ),
+    "outputs": (
+        lambda: file_of(
+            [X, Tensor("y", (40,), np.int16)],
+            [Operator("CUSTOM", [0], [1], custom="SignalFftAutoScale")],
+            [0],
+            [1],
+        ),
+        "CUSTOM SignalFftAutoScale (operator 0, 'y'): it has 1 outputs; 2 are needed",
+    ),
+    "no axes": (
+        lambda: file_of(
+            [Tensor("x", (), np.int16), Tensor("y", (18,), np.int16)],
+            [Operator("CUSTOM", [0], [1], custom="SignalRfft", fft_length=16)],
+            [0],
+            [1],
+        ),
+        "CUSTOM SignalRfft (operator 0, 'y'): it transforms [] samples to a length of 16; one signal of at most the length, "
+        "which is a power of two, is supported",
+    ),
     "length": (
         lambda: file_of(
             [X, Tensor("y", (50,), np.int16)],

@@ -52,7 +52,8 @@ __attribute__((used)) void start(void) {
   finish(status != 0);
 }
 
-_Noreturn void failed(void) { finish(1); }
+/* mtvec takes addresses that are multiples of 4. */
+__attribute__((aligned(4))) _Noreturn void failed(void) { finish(1); }
 
 __attribute__((naked, section(".text.begin"), used)) void begin(void) {
   __asm__ volatile(

@@ -58,7 +58,15 @@ def run(module, x, extension, folder):
     (folder / "input.inc").write_text(",".join(map(str, x.tobytes())))
     numbers = macros(folder / "model.c")
     flags = ["-O2", "-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany", "-msmall-data-limit=0"]
-    flags += ["-ffreestanding", "-fno-builtin", "-fno-pic", "-nostdlib", "-static", "-no-pie"]
+    flags += [
+        "-ffreestanding",
+        "-fno-builtin",
+        "-fno-tree-loop-distribute-patterns",
+        "-fno-pic",
+        "-nostdlib",
+        "-static",
+        "-no-pie",
+    ]
     command(
         COMPILER,
         *flags,

@@ -70,4 +70,4 @@ def test_what_a_board_has_no_room_for_is_said_with_size_and_bound(model, tmp_pat
     )
     assert found and 64 << 20 < int(found[1]) < 80 << 20, text
     # The board is not at fault, and measures the other kernel.
-    assert min(kernel.best for kernel in result.kernels if kernel.best) > 0, text
+    assert any(kernel.best for kernel in result.kernels), text

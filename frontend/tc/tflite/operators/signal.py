@@ -12,7 +12,7 @@ from ..describe import ONNX_NUMBERS, Refusal, State
 from .spectrum import Shorts, spectrum
 from .table import operator
 
-_LONGEST_TRANSFORM = 1 << 14
+_MAX_TRANSFORM = 1 << 14
 
 
 def _whole(call, name, low, high, *others):
@@ -32,6 +32,13 @@ def _need(value, dtype, rank=None):
             f"'{value.tensor.name}' is {value.dtype} of shape {list(value.shape)}; "
             f"{dtype}{'' if rank is None else f' with {rank} axes'} is needed here"
         )
+
+
+def _outputs(call, count):
+    """The operator's outputs, of which there are so many."""
+    if len(call.outputs) != count:
+        raise Refusal(f"it has {len(call.outputs)} outputs; {count} are needed")
+    return call.outputs
 
 
 class Words:
@@ -104,10 +111,10 @@ def window(g, call):
 @operator("CUSTOM SignalFramer")
 def framer(g, call):
     """The last samples, of which neighbouring frames share some: those are kept."""
-    x, (out, is_valid) = call.inputs[0], call.outputs
+    x, (out, is_valid) = call.inputs[0], _outputs(call, 2)
     _need(x, "i16")
     size, step = _whole(call, "frame_size", 1, 1 << 20), _whole(call, "frame_step", 1, 1 << 20)
-    if x.shape[-1] != step or np.prod(x.shape) != step or step > size:
+    if x.shape[-1:] != (step,) or np.prod(x.shape) != step or step > size:
         raise Refusal(
             f"it gets {list(x.shape)} samples; {step} for one frame of {size} are supported"
         )
@@ -126,9 +133,12 @@ def framer(g, call):
 
 def _state(g, call, what, dtype, size):
     """A list of numbers that the operator keeps from run to run; zeros at first."""
-    key = ("signal", f"{what}_{call.operator.number}")
+    name = f"{what}_{call.operator.number}"
+    while any(each.name == name for each in g.states.values()):
+        name += "_"
+    key = ("signal", name)
     zeros = np.zeros(size, {"i16": np.int16, "u32": np.uint32}[dtype])
-    state = State(name=key[1], is_assigned=True, initial=zeros, dtype=dtype, shape=(size,))
+    state = State(name=name, is_assigned=True, initial=zeros, dtype=dtype, shape=(size,))
     g.states[key] = state
     return state
 
@@ -136,7 +146,7 @@ def _state(g, call, what, dtype, size):
 @operator("CUSTOM SignalFftAutoScale")
 def auto_scale(g, call):
     """Shifts all samples to the left by as many bits as the largest magnitude leaves free."""
-    x, (out, bits) = call.inputs[0], call.outputs
+    x, (out, bits) = call.inputs[0], _outputs(call, 2)
     _need(x, "i16", 1)
     words = Words(g, "i32")
     samples = words.of(g.plain(x))
@@ -153,13 +163,14 @@ def real_transform(g, call):
     x, out = call.inputs[0], call.out
     _need(x, "i16")
     _need(out, "i16")
-    length = _whole(call, "fft_length", 16, _LONGEST_TRANSFORM)
-    if length & (length - 1) or np.prod(x.shape[:-1]) != 1 or not 1 <= x.shape[-1] <= length:
+    length = _whole(call, "fft_length", 16, _MAX_TRANSFORM)
+    count = int(np.prod(x.shape))
+    if length & (length - 1) or x.shape[-1:] != (count,) or not 1 <= count <= length:
         raise Refusal(
             f"it transforms {list(x.shape)} samples to a length of {length}; one signal of at most the length, which is a "
             "power of two, is supported"
         )
-    real, imaginary = spectrum(Shorts(g), g.plain(x), x.shape[-1], length)
+    real, imaginary = spectrum(Shorts(g), g.plain(x), count, length)
     pairs = g.node(
         "Concat", [g.reshape(part, [length // 2 + 1, 1]) for part in (real, imaginary)], axis=1
     )
@@ -191,7 +202,9 @@ def _rows_of(call, size):
     )
     channels = len(starts) - 1
     if not (
-        len(first) == len(widths) == channels + 1 == call.out.shape[0] + 1
+        channels >= 1
+        and size >= 1
+        and len(first) == len(widths) == channels + 1 == call.out.shape[0] + 1
         and len(weights) == len(others)
         and all(numbers.min(initial=0) >= 0 for numbers in (weights, others, starts, first, widths))
         and np.max(starts + widths) <= size
@@ -277,7 +290,7 @@ def square_root(g, call):
 @operator("CUSTOM SignalFilterBankSpectralSubtraction")
 def spectral_subtraction(g, call):
     """Subtracts a running estimate of the noise, which is kept from run to run."""
-    x, (out, noise) = call.inputs[0], call.outputs
+    x, (out, noise) = call.inputs[0], _outputs(call, 2)
     _need(x, "u32", 1)
     count = x.shape[0]
     if _whole(call, "num_channels", 1, 1 << 16) != count:
