@@ -3,8 +3,6 @@
 //
 //   scores[m, n] += q[m, k] * keys[n, k]
 //     ->  for each panel of n: keys of the panel transposed; for each tile of m: the sums
-#include <algorithm>
-
 #include "scheduler/default/plan.h"
 
 namespace tc {
@@ -12,19 +10,6 @@ namespace {
 
 // Steps of the innermost loop that sums, in one trip: a few, as a tile of many sums has many instructions.
 constexpr int64_t kSteps = 4;
-
-// The copy of the operand that the lanes run along, one panel at a time.
-LoopPlan::InputCopy copy_of_panel(const ReductionFacts& facts, const Access& load,
-                                  const std::vector<std::string>& outer, const std::vector<std::string>& sums,
-                                  const std::string& vector, const std::string& at) {
-  LoopPlan::InputCopy copy{facts.buffer(load).name, {}, at};
-  for (const std::vector<std::string>& names : {outer, sums}) {
-    std::copy_if(names.begin(), names.end(), std::back_inserter(copy.iterators),
-                 [&](const std::string& name) { return depends_on(load, name); });
-  }
-  copy.iterators.push_back(vector);
-  return copy;
-}
 
 }  // namespace
 
@@ -34,10 +19,10 @@ LoopPlan plan_open_lanes(const ReductionFacts& facts, const Choice& choice, cons
     throw NotApplicable{"lanes along an output of open size"};
   const auto loop = [&](const std::string& iterator) { return facts.reduction().sum + "_" + iterator; };
   LoopPlan plan;
-  std::vector<std::string> outer;  // iterators
+  std::vector<std::string> iterators;  // from the outermost to the innermost
   for (const std::string& name : facts.outputs()) {
     if (name == choice.vector || name == choice.columns) continue;
-    outer.push_back(name);
+    iterators.push_back(name);
     plan.order.push_back(loop(name));
   }
   const std::string lane = loop(choice.vector), column = loop(choice.columns), panels = lane + "_o",
@@ -63,9 +48,11 @@ LoopPlan plan_open_lanes(const ReductionFacts& facts, const Choice& choice, cons
   const int64_t steps = knobs.unroll > 0 ? knobs.unroll : kSteps;
   if (steps > 1 && facts.extent(sums.back(), steps) >= steps)
     plan.unrolled.push_back({loop(sums.back()), steps});
+  iterators.insert(iterators.end(), sums.begin(), sums.end());
+  iterators.push_back(choice.vector);
   for (const Access& load : loads_of(facts.sum())) {
     if (facts.is_packable_input(load, choice.vector, choice.columns))
-      plan.packings.push_back(copy_of_panel(facts, load, outer, sums, choice.vector, panels));
+      plan.packings.push_back(copy_of_input(facts, load, iterators, panels));
   }
   if (knobs.isolate == 0) plan.isolated = {panels, tiles};
   return plan;

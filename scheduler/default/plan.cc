@@ -63,4 +63,13 @@ std::string str(const LoopPlan& plan) {
                        }));
 }
 
+LoopPlan::InputCopy copy_of_input(const ReductionFacts& facts, const Access& load,
+                                  const std::vector<std::string>& iterators, const std::string& at) {
+  LoopPlan::InputCopy copy{facts.buffer(load).name, {}, at};
+  for (const std::string& name : iterators) {
+    if (!name.empty() && depends_on(load, name)) copy.iterators.push_back(name);
+  }
+  return copy;
+}
+
 }  // namespace tc

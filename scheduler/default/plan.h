@@ -103,6 +103,10 @@ IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, c
 // The lines that pack the constants in panels, in the order in which tiles read them.
 std::vector<std::string> constant_packings(const ReductionFacts& facts, const IteratorPlan& iterators,
                                            const Choice& choice, const ReductionKnobs& knobs);
+// A copy of what the load reads, made in the loop `at`: with those of the iterators that the load depends on,
+// in their order. Names may be empty.
+LoopPlan::InputCopy copy_of_input(const ReductionFacts& facts, const Access& load,
+                                  const std::vector<std::string>& iterators, const std::string& at);
 // The loops of tiles of vectors by columns; to be called after the lines of both functions above are applied.
 LoopPlan plan_tile_loops(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
                          const ReductionKnobs& knobs);

@@ -186,15 +186,10 @@ void TilePlanner::pack_inputs() {
     double again = columns_.empty() ? 1 : column_tiles();
     for (size_t i = last + 1; i < outer_.size(); ++i) again *= static_cast<double>(trips(outer_[i]));
     if (again < 2) continue;
-    LoopPlan::InputCopy packing{facts_.buffer(load).name, {}, loop(outer_[last])};
-    auto add = [&](const std::string& name) {
-      if (!name.empty() && depends_on(load, name)) packing.iterators.push_back(name);
-    };
-    for (const std::string& name : outer_) add(name);
-    for (const std::string& name : sums_) add(name);
-    add(iterators_.vectors);
-    add(iterators_.lane);
-    plan_.packings.push_back(std::move(packing));
+    std::vector<std::string> iterators = outer_;
+    iterators.insert(iterators.end(), sums_.begin(), sums_.end());
+    iterators.insert(iterators.end(), {iterators_.vectors, iterators_.lane});
+    plan_.packings.push_back(copy_of_input(facts_, load, iterators, loop(outer_[last])));
   }
 }
 

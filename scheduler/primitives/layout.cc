@@ -39,8 +39,8 @@ bool is_joint(const Affine& condition, const Affine& index, const std::map<std::
 bool cuts_padding(const Statement& statement, const Affine& index, const Affine& extent, int64_t block,
                   const std::map<std::string, Interval>& box) {
   const Affine inside = extent - Affine(1) - index;
-  const Domain padding(box, {index - extent, extent + Affine(block - 2) - index});
   if (statement.reduction != Reduction::None || range_of(inside, box).low >= 0) return false;
+  const Domain padding(box, {index - extent, extent + Affine(block - 2) - index});
   return std::any_of(
       statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
         if (condition == inside) return false;

@@ -92,6 +92,19 @@ def test_a_wake_word_as_a_stream():
 
 
 X = Tensor("x", (40,), np.int16)
+
+
+def framer(size, step, prefill):
+    """A file that makes frames of so many samples, a step after each other, of X."""
+    options = {"frame_size": size, "frame_step": step, "prefill": prefill}
+    return file_of(
+        [X, Tensor("y", (1, size), np.int16), Tensor("v", (), np.bool_)],
+        [Operator("CUSTOM", [0], [1, 2], custom="SignalFramer", **options)],
+        [0],
+        [1],
+    )
+
+
 REFUSED = {
     "no option": (
         lambda: file_of(
@@ -150,41 +163,11 @@ REFUSED = {
         "which is a power of two, is supported",
     ),
     "frames": (
-        lambda: file_of(
-            [X, Tensor("y", (1, 30), np.int16), Tensor("v", (), np.bool_)],
-            [
-                Operator(
-                    "CUSTOM",
-                    [0],
-                    [1, 2],
-                    custom="SignalFramer",
-                    frame_size=30,
-                    frame_step=20,
-                    prefill=True,
-                )
-            ],
-            [0],
-            [1],
-        ),
+        lambda: framer(30, 20, prefill=True),
         "CUSTOM SignalFramer (operator 0, 'y'): it gets [40] samples; 20 for one frame of 30 are supported",
     ),
     "no prefill": (
-        lambda: file_of(
-            [X, Tensor("y", (1, 60), np.int16), Tensor("v", (), np.bool_)],
-            [
-                Operator(
-                    "CUSTOM",
-                    [0],
-                    [1, 2],
-                    custom="SignalFramer",
-                    frame_size=60,
-                    frame_step=40,
-                    prefill=False,
-                )
-            ],
-            [0],
-            [1],
-        ),
+        lambda: framer(60, 40, prefill=False),
         "CUSTOM SignalFramer (operator 0, 'y'): without 'prefill' its first results are no frames",
     ),
     "channels": (

@@ -120,14 +120,7 @@ def record_table(choice, entries, caption):
         ["Record", "When, UTC", "Kernel", "Outcome", "Time", "Gain", "Spread", "Threads", "Device"],
         [
             [
-                record_link(f"{entry.number}", entry, choice.log),
-                moment(entry.created),
-                kernel_link(
-                    escaped(choice.state.workloads[entry.kernel].what, 60),
-                    entry.kernel,
-                    entry.place,
-                    choice.log,
-                ),
+                *_of_which_kernel(choice, entry),
                 joined(entry.outcome, " (chosen)" if entry.chosen else None),
                 amount(entry.median, entry.unit),
                 amounts.times(1 / entry.ratio if entry.is_measured else None),
@@ -241,20 +234,23 @@ def failures(lab, query):
     ]
 
 
+def _of_which_kernel(choice, entry):
+    """The first cells of a record: its number, when it was made, and the kernel."""
+    what = escaped(choice.state.workloads[entry.kernel].what, 60)
+    return (
+        record_link(f"{entry.number}", entry, choice.log),
+        moment(entry.created),
+        kernel_link(what, entry.kernel, entry.place, choice.log),
+    )
+
+
 def _failure_table(choice, entries):
     return table(
         "What the candidates said that failed last",
         ["Record", "When, UTC", "Kernel", "Outcome", "What it said"],
         [
             [
-                record_link(f"{entry.number}", entry, choice.log),
-                moment(entry.created),
-                kernel_link(
-                    escaped(choice.state.workloads[entry.kernel].what, 60),
-                    entry.kernel,
-                    entry.place,
-                    choice.log,
-                ),
+                *_of_which_kernel(choice, entry),
                 entry.outcome,
                 escaped(entry.detail or "it said nothing", 300),
             ]
