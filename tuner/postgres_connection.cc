@@ -26,6 +26,7 @@ constexpr int kLockSeconds = 20;
 // How long tc waits for the end of a statement by its own clock, since a server may ignore its limit.
 constexpr double kAnswerSeconds = kStatementSeconds + 15;
 constexpr int kMaxConflicts = 20;  // of one transaction
+constexpr int kMaxLosses = 10;     // of the connection during one action
 constexpr int kOldestServer = 130000;
 
 double now() {
@@ -338,17 +339,18 @@ void PostgresConnection::run_once(const std::string& sql, const std::vector<std:
   if (failure) throw *failure;
 }
 
-// Runs the action, and again where that helps.
+// Runs the action, and again where that helps. A server that has just come back may be stopped again.
 void PostgresConnection::repeat(const std::function<void()>& action) {
-  bool reconnected = false;
-  for (int conflicts = 0;;) {
+  double first_loss = 0;
+  for (int conflicts = 0, losses = 0;;) {
     try {
       return action();
     } catch (const Failure& failure) {
-      const bool again =
-          failure.is_lost ? !reconnected : failure.is_conflict() && ++conflicts < kMaxConflicts;
+      if (failure.is_lost && ++losses == 1) first_loss = now();
+      const bool again = failure.is_lost
+                             ? losses <= kMaxLosses && now() < first_loss + kReconnectSeconds
+                             : failure.is_conflict() && ++conflicts < kMaxConflicts;
       if (!again) raise(failure);
-      reconnected = reconnected || failure.is_lost;
     }
     static thread_local std::minstd_rand random(std::random_device{}());
     sleep_for(std::uniform_real_distribution<>(0, 0.02 * (1 + conflicts))(random));

@@ -279,9 +279,11 @@ def test_kills_lose_nothing_acknowledged(postgres, tmp_path, log, begin, kills):
         wait_until(lambda: all(writer.acknowledged() for writer in living), 120, "no writer writes")
         time.sleep(draw.uniform(0, 0.5))
         if draw.random() < 0.5:
-            postgres.kill()
-            time.sleep(draw.uniform(0, 0.5))
-            postgres.start()
+            for _ in range(2):  # the second time while the writers repeat what the first interrupted
+                postgres.kill()
+                time.sleep(draw.uniform(0, 0.5))
+                postgres.start()
+                time.sleep(draw.uniform(0, 0.3))
         else:
             victim = living.pop(draw.randrange(len(living)))
             victim.process.kill()
