@@ -318,8 +318,7 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   if (!divided.copies.empty()) order.push_back(divided.copies);
   if (!divided.lanes.empty()) order.push_back(divided.lanes);
   if (order.size() > 1) b.apply("order", joined(order));
-  // A tile's loops have as many trips as the largest size asks for, most of which would be empty.
-  if (!divided.reductions.empty() && !divided.symbolic_reduction) {
+  if (!divided.reductions.empty()) {
     if (outer.empty()) b.attempt("register_tile ", name);
     else b.apply("register_tile ", outer.back());
   }

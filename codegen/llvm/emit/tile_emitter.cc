@@ -129,6 +129,8 @@ void TileEmitter::nest(size_t position, Constraints pending) {
     return;
   }
   if (position == region_position_ && !region_.active) {
+    const Constraints any = any_result_exists(pending);
+    if (!any.empty()) return branch_on(any, [&] { nest(position, pending); });
     begin_region(position, pending);
     if (position == region_position_) {
       if (!region_.accumulators.empty()) {
@@ -167,6 +169,22 @@ void TileEmitter::nest(size_t position, Constraints pending) {
     case TileLoop::Kind::Matrix:
       fail(ErrorKind::Internal, "internal error: a matrix loop outside of a product");
   }
+}
+
+// A tile at the end of a map with a slanted edge, such as the scores of a causal attention, may have no results
+// at all: its sums are not worth computing.
+TileEmitter::Constraints TileEmitter::any_result_exists(const Constraints& pending) const {
+  Constraints any;
+  const std::vector<TileLoop>& loops = tile_->loops;
+  const auto is_serial = [](const TileLoop& loop) { return loop.kind == TileLoop::Kind::Serial; };
+  if (statement_->reduction == Reduction::None || std::none_of(loops.begin(), loops.end(), is_serial))
+    return any;
+  for (const Affine& constraint : pending) {
+    const Affine holds = over_copies(constraint).second;
+    if (!is_fixed(holds) || proves_nonnegative(holds, context_.ranges, known_)) continue;
+    any.push_back(holds);
+  }
+  return any;
 }
 
 // Whether the copies of the loop are steps of scalar sums that fill the registers.

@@ -159,8 +159,11 @@ class TileEmitter {
   int64_t last_whole_trip(size_t position, const SerialBounds& bounds, Interval trips) const;
   void known_trips(size_t position, const SerialBounds& bounds, Interval trips);
   void unknown_trips(size_t position, const SerialBounds& bounds);
-  // For a symbolic extent, emits the trips whose lanes all exist and those after them as two loops, so that
-  // only the second has masks.
+  // The least and the most that a function of the copies and lanes has among them.
+  std::pair<Affine, Affine> over_copies(const Affine& affine) const;
+  // Emits the trips in which all copies and lanes exist and those after them, in which only some do, as two
+  // loops, so that only the second has masks. False, and nothing is emitted, where all exist in each trip, or
+  // the second loop would have many of the trips.
   bool divide_trips(size_t position, const SerialBounds& bounds);
   void instance(const Constraints& pending);
   void store_instance(const Constraints& pending);
@@ -180,6 +183,8 @@ class TileEmitter {
   // Runs `body` under a branch on the conditions; registers that it changes are merged afterwards.
   void branch_on(const Constraints& constraints, const std::function<void()>& body);
   Affine with_values(const Affine& affine) const;
+  // What must hold for any of the copies and lanes to have a result, where that is not known.
+  Constraints any_result_exists(const Constraints& pending) const;
   bool simplify(Constraints& pending) const;         // drops what holds; false where one never holds
   llvm::Value* condition(const Affine& constraint);  // a fixed constraint's, hoisted
   llvm::Value* lane_mask(const Affine& constraint);

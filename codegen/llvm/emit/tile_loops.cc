@@ -21,8 +21,15 @@ LoopExprPtr to_loop_expr(const Affine& affine) {
 TileEmitter::SerialBounds TileEmitter::serial_bounds(const TileLoop& loop, const Constraints& pending) const {
   SerialBounds result;
   std::vector<LoopExprPtr> lowers = {loop_constant(0)};
+  const auto divided = [](const Affine& affine, int64_t divisor) {
+    if (divisor == 1) return to_loop_expr(affine);
+    return loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(affine), loop_constant(divisor)});
+  };
+  const Affine last = loop.symbolic_extent - 1;
   std::vector<LoopExprPtr> uppers = {loop.extent >= 0 ? loop_constant(loop.extent - 1)
-                                                      : to_loop_expr(loop.symbolic_extent - 1)};
+                                                      : divided(last, loop.symbolic_divisor)};
+  if (loop.symbolic_divisor > 1)
+    result.bounds.push_back(last - Affine::variable(loop.name, loop.symbolic_divisor));
   for (const Affine& constraint : pending) {
     const int64_t coefficient = constraint.coefficient(loop.name);
     const Affine others = constraint - Affine::variable(loop.name, coefficient);
@@ -31,10 +38,6 @@ TileEmitter::SerialBounds TileEmitter::serial_bounds(const TileLoop& loop, const
       continue;
     }
     result.bounds.push_back(constraint);
-    auto divided = [](const Affine& affine, int64_t divisor) {
-      if (divisor == 1) return to_loop_expr(affine);
-      return loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(affine), loop_constant(divisor)});
-    };
     if (coefficient > 0) {
       lowers.push_back(divided(Affine(coefficient - 1) - others, coefficient));
     } else {
@@ -131,30 +134,48 @@ void TileEmitter::known_trips(size_t position, const SerialBounds& bounds, Inter
   for (; next <= trips.high; ++next) serial_copy(position, bounds, Affine(next), false);
 }
 
+std::pair<Affine, Affine> TileEmitter::over_copies(const Affine& affine) const {
+  std::map<std::string, Affine> least, most;
+  for (const TileLoop& loop : tile_->loops) {
+    const int64_t step = affine.coefficient(loop.name);
+    if (step == 0 || loop.kind == TileLoop::Kind::Serial) continue;
+    (step < 0 ? least : most)[loop.name] = Affine(loop.extent - 1);
+    (step < 0 ? most : least)[loop.name] = Affine(0);
+  }
+  return {affine.substitute(least), affine.substitute(most)};
+}
+
 bool TileEmitter::divide_trips(size_t position, const SerialBounds& bounds) {
+  constexpr int64_t kMinPart = 4;  // of all trips: fewer are not worth a loop of their own
   const TileLoop& loop = tile_->loops[position];
-  if (loop.extent >= 0 || lanes_ == 1) return false;
   SerialBounds whole = bounds, partial = bounds;
-  std::vector<LoopExprPtr> uppers = {bounds.upper};
+  std::vector<LoopExprPtr> last_whole = {bounds.upper}, last = {bounds.upper};
   whole.rest.clear();
   for (const Affine& constraint : bounds.rest) {
-    const int64_t coefficient = constraint.coefficient(loop.name), step = constraint.coefficient(lane_);
-    const Affine others =
-        constraint - Affine::variable(loop.name, coefficient) - Affine::variable(lane_, step);
-    if (coefficient >= 0 || step == 0 || !is_fixed(others)) {
+    const int64_t step = -constraint.coefficient(loop.name);
+    const auto [least, most] = over_copies(constraint + Affine::variable(loop.name, step));
+    const int64_t apart = range_of(most - least, context_.ranges).high;
+    const bool ends = step > 0 && apart > 0 && is_fixed(least) && is_fixed(most) &&
+                      (loop.extent < 0 || (apart / step + 1) * kMinPart <= loop.extent);
+    if (!ends) {
       whole.rest.push_back(constraint);
       continue;
     }
-    const Affine worst = others + Affine(step < 0 ? step * (lanes_ - 1) : 0);
-    uppers.push_back(loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(worst), loop_constant(-coefficient)}));
+    const auto divided = [&](const Affine& affine) {
+      return loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(affine), loop_constant(step)});
+    };
+    last_whole.push_back(divided(least));
+    last.push_back(divided(most));
   }
-  if (uppers.size() == 1) return false;
-  whole.upper = loop_expr(LoopExpr::Kind::Min, uppers);
+  if (last.size() == 1) return false;
+  whole.upper = loop_expr(LoopExpr::Kind::Min, last_whole);
   whole.high = range_of(*whole.upper, context_.ranges);
   if (whole.high.high >= whole.low.low) unknown_trips(position, whole);
   partial.lower = loop_expr(LoopExpr::Kind::Max,
                             {bounds.lower, loop_expr(LoopExpr::Kind::Add, {whole.upper, loop_constant(1)})});
   partial.low = range_of(*partial.lower, context_.ranges);
+  partial.upper = loop_expr(LoopExpr::Kind::Min, last);
+  partial.high = range_of(*partial.upper, context_.ranges);
   serial_trips(position, partial,
                {context_.value_of(*partial.lower),
                 context_.value_of(*partial.upper),
@@ -194,6 +215,8 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
   const Interval trips{bounds.low.low, bounds.high.high};
   if (known && blocks) {
     sum_in_blocks(position, bounds, trips);
+  } else if (known && divide_trips(position, bounds)) {
+    return;
   } else if (known) {
     known_trips(position, bounds, trips);
   } else {
