@@ -59,8 +59,8 @@ std::optional<Affine> worst_case(const Affine& constraint, const TileStatement& 
     if (coefficient > 0) {
       corner[loop.name] = Affine(0);
     } else {
-      if (loop.symbolic_divisor > 1) return std::nullopt;  // its last trip is not an affine expression
-      corner[loop.name] = loop.extent >= 0 ? Affine(loop.extent - 1) : loop.symbolic_extent - 1;
+      if (loop.extent < 0) return std::nullopt;  // the loop has trips of both kinds
+      corner[loop.name] = Affine(loop.extent - 1);
     }
   }
   if (!guards_copies) return std::nullopt;

@@ -28,7 +28,8 @@ TileStatement with_loop_names(TileStatement tile, const std::set<std::string>& o
 int64_t last_trip(const TileLoop& loop, const Ranges& ranges);
 
 // The smallest value of a constraint over the tile's own loops, as an expression of outer variables. Nothing
-// where the constraint is the same for all copies and lanes: serial loops use such constraints as bounds.
+// where the constraint is the same for all copies and lanes: serial loops use such constraints as bounds. Nor
+// where it ends a loop whose length a run decides, which has trips for which all copies exist, and others.
 std::optional<Affine> worst_case(const Affine& constraint, const TileStatement& tile,
                                  const std::set<std::string>& outer);
 

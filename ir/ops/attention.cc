@@ -169,6 +169,10 @@ class AttentionBuilder {
       key = filled(key);
       value = filled(value);
     }
+    if (is_causal_sequence()) {
+      join(causal(key, value));
+      return build_.take();
+    }
     ValueId weights = softmax(masked(product(key)));
     give(3, weights);
     weights = build_.cast(weights, build_.dtype(value));
@@ -232,19 +236,53 @@ class AttentionBuilder {
     return reshape(value, {heads_.batch, heads_.query_heads, heads_.queries, size});
   }
 
+  // What scores are multiplied by, where that is known.
+  std::optional<double> scale() const {
+    if (has_attribute(node_, "scale")) return float_attribute(node_, "scale");
+    if (!heads_.size.is_constant()) return std::nullopt;
+    return 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, heads_.size.constant())));
+  }
+
   // The scaled scores of all queries and keys.
   ValueId product(ValueId key) {
     const ValueId query = shared(split(kQuery, heads_.query_heads, heads_.size), heads_.size);
     const ValueId scores = build_.add("MatMul", {query, transpose(key, {0, 1, 3, 2})});
-    double scale = float_attribute(node_, "scale");
-    if (!has_attribute(node_, "scale")) {
-      if (!heads_.size.is_constant()) {
-        const ValueId root = build_.add("Sqrt", {build_.cast(value_of(build_, heads_.size), type_)});
-        return unshared(build_.add("Div", {scores, root}), heads_.total());
-      }
-      scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, heads_.size.constant())));
+    if (const auto factor = scale())
+      return unshared(build_.add("Mul", {scores, build_.number(type_, *factor)}), heads_.total());
+    const ValueId root = build_.add("Sqrt", {build_.cast(value_of(build_, heads_.size), type_)});
+    return unshared(build_.add("Div", {scores, root}), heads_.total());
+  }
+
+  // Whether the queries of one sequence see the keys up to their own position, and nothing else decides what
+  // they see. Scores beyond are minus infinity, which a factor over 0 does not change.
+  bool is_causal_sequence() const {
+    return only_sequence_ && heads_.queries != Dim(1) && int_attribute(node_, "is_causal") != 0 &&
+           window("left_window_size") == kUnbounded && !(float_attribute(node_, "softcap") > 0) &&
+           scale().value_or(0) > 0;
+  }
+
+  // Such an attention: products that no query sees are not computed. The rows of the matrices are in the order
+  // of positions, and the query heads that share a key head are neighbours, so that the last key that a row
+  // sees is a linear function of its number, rounded down.
+  ValueId causal(ValueId key, ValueId value) {
+    const Ints swap = {0, 1, 3, 2, 4};
+    const Dim groups = Dim(heads_.groups);
+    ValueId query = split(kQuery, heads_.query_heads, heads_.size);
+    if (heads_.groups > 1) {
+      query = reshape(query, {heads_.batch, heads_.heads, groups, heads_.queries, heads_.size});
+      query =
+          reshape(transpose(query, swap), {heads_.batch, heads_.heads, heads_.queries * groups, heads_.size});
     }
-    return unshared(build_.add("Mul", {scores, build_.number(type_, scale)}), heads_.total());
+    const std::map<std::string, Attribute> seen = {{"rows", heads_.groups},
+                                                   {"first", std::vector<Dim>{heads_.past}}};
+    const ValueId scores = build_.add("CausalScores", {query, transpose(key, {0, 1, 3, 2})}, seen);
+    empty_rows_ = true;  // there may be fewer keys than queries
+    const ValueId weights = softmax(build_.add("Mul", {scores, build_.number(type_, *scale())}));
+    ValueId y = build_.add("CausalSum", {build_.cast(weights, build_.dtype(value)), value}, seen);
+    y = build_.cast(y, type_);
+    if (heads_.groups == 1) return y;
+    y = reshape(y, {heads_.batch, heads_.heads, heads_.queries, groups, heads_.value_size});
+    return reshape(transpose(y, swap), {heads_.batch, heads_.query_heads, heads_.queries, heads_.value_size});
   }
 
   // Makes the scores at this step an output, if the node asks for the scores at this step.

@@ -13,6 +13,7 @@ void register_activation_ops(OpTable& table);
 void register_arithmetic_ops(OpTable& table);
 void register_attention_ops(OpTable& table);
 void register_rotary_ops(OpTable& table);
+void register_causal_product_ops(OpTable& table);
 void register_compare_ops(OpTable& table);
 void register_contributed_attention_ops(OpTable& table);
 void register_contributed_quantised_ops(OpTable& table);

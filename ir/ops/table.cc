@@ -20,6 +20,7 @@ std::map<std::string, OpRow> make_table() {
   register_arithmetic_ops(table);
   register_attention_ops(table);
   register_rotary_ops(table);
+  register_causal_product_ops(table);
   register_compare_ops(table);
   register_contributed_attention_ops(table);
   register_control_ops(table);

@@ -369,6 +369,19 @@ bool may_shorten(const ReductionFacts& facts, const std::string& vector) {
                      [&](const Access& load) { return facts.packable(load) || !depends_on(load, vector); });
 }
 
+// Whether the statement's constraints say which results there are, and not which products a result adds up.
+bool limits_outputs_only(const ReductionFacts& facts) {
+  const std::vector<std::string> outputs = facts.outputs();
+  for (const Affine& constraint : facts.sum().constraints) {
+    for (const Iterator& iterator : facts.sum().iterators) {
+      if (constraint.coefficient(iterator.name) != 0 &&
+          std::find(outputs.begin(), outputs.end(), iterator.name) == outputs.end())
+        return false;
+    }
+  }
+  return true;
+}
+
 // Whether lanes may run along this output of open size, with columns along the other: both operands of a
 // product of floats are matrices, and a copy of each panel has the elements of one side by side. Vectors of a
 // length that only the machine knows are not transposed in registers, so that such a copy would cost more.
@@ -379,7 +392,7 @@ bool has_open_lanes(const ReductionFacts& facts, const Iterator& vector, const s
   const Access& write = facts.sum().write;
   const std::vector<Access> loads = loads_of(facts.sum());
   if (facts.reduction_class() != ReductionClass::MatrixProduct || loads.size() != 2 ||
-      facts.buffer(write).dtype != DType::F32 || !facts.sum().constraints.empty() ||
+      facts.buffer(write).dtype != DType::F32 || !limits_outputs_only(facts) ||
       facts.is_blocked(write.buffer) || write.index.back().affine.as_variable() != vector.name)
     return false;
   return std::all_of(loads.begin(), loads.end(), [&](const Access& load) {

@@ -54,7 +54,9 @@ LoopPlan plan_open_lanes(const ReductionFacts& facts, const Choice& choice, cons
     if (facts.is_packable_input(load, choice.vector, choice.columns))
       plan.packings.push_back(copy_of_input(facts, load, iterators, panels));
   }
-  if (knobs.isolate == 0) plan.isolated = {panels, tiles};
+  // Where a slanted edge decides which results there are, as of the scores of a causal attention, no range of
+  // panels and tiles is free of conditions: each tile asks for itself.
+  if (knobs.isolate == 0 && facts.sum().constraints.empty()) plan.isolated = {panels, tiles};
   return plan;
 }
 

@@ -318,7 +318,7 @@ class Simplifier {
       for (const TileLoop& loop : tile.loops) add_loop(loop, inner, facts, empty);
       for (const Affine& constraint : tile.constraints) {
         const int64_t coefficient = constraint.coefficient(variable);
-        if (coefficient == 0 || holds(constraint, inner, facts)) continue;
+        if (coefficient == 0 || holds(constraint, inner, facts) || ends_open_loop(constraint, tile)) continue;
         // The smallest value of the other terms; parameters stay symbolic.
         Affine rest;
         Affine moving;
@@ -337,6 +337,14 @@ class Simplifier {
         }
       }
     }
+  }
+
+  // Whether the constraint ends a loop of the leaf whose length a run decides. Such a loop has trips in which
+  // all copies exist and others, for any value of the variables around the leaf.
+  static bool ends_open_loop(const Affine& constraint, const TileStatement& tile) {
+    return std::any_of(tile.loops.begin(), tile.loops.end(), [&](const TileLoop& loop) {
+      return loop.extent < 0 && constraint.coefficient(loop.name) < 0;
+    });
   }
 
   static void add_bound(std::vector<LoopExprPtr>& bounds, const Affine& value, int64_t divisor) {

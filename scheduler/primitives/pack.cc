@@ -136,14 +136,27 @@ void pack_constant(ScheduleState& state, Kernel& kernel, int which,
 }
 
 // Whether each element that the copy reads is one that the reader reads: then it lies inside of the input,
-// also where the kernel's parameters alone do not say so (a cache of keys of which a part is filled).
+// also where the kernel's parameters alone do not say so (a cache of keys of which a part is filled). The
+// witness is one corner of the reader's other iterators, at which all its conditions have to hold.
 bool reads_what_reader_does(const Kernel& kernel, const Statement& reader, const Statement& copy) {
-  if (copy.constraints.size() != reader.constraints.size()) return false;
   const auto box = box_of(kernel, reader);
-  return std::all_of(reader.iterators.begin(), reader.iterators.end(), [&](const Iterator& iterator) {
+  std::map<std::string, Affine> corner;
+  for (const Iterator& iterator : reader.iterators) {
     const bool is_listed = std::any_of(copy.iterators.begin(), copy.iterators.end(),
                                        [&](const Iterator& each) { return each.name == iterator.name; });
-    return is_listed || range_of(iterator.extent, box).low >= 1;
+    if (is_listed) continue;
+    if (range_of(iterator.extent, box).low < 1) return false;
+    const bool wants_last =
+        std::any_of(reader.constraints.begin(), reader.constraints.end(),
+                    [&](const Affine& constraint) { return constraint.coefficient(iterator.name) > 0; });
+    corner[iterator.name] = wants_last ? iterator.extent - Affine(1) : Affine(0);
+  }
+  std::vector<Affine> limits = copy.constraints;
+  for (const Iterator& each : copy.iterators)
+    limits.push_back(each.extent - Affine(1) - Affine::variable(each.name));
+  const Domain domain(box_of(kernel, copy), limits);
+  return std::all_of(reader.constraints.begin(), reader.constraints.end(), [&](const Affine& constraint) {
+    return domain.is_nonnegative(constraint.substitute(corner), nullptr) == Domain::Answer::Yes;
   });
 }
 

@@ -55,6 +55,7 @@ class KernelContext {
   std::vector<BufferSlot> buffers;
   std::map<std::string, llvm::Value*> variables;  // parameters and loop variables, as i64
   Ranges ranges;                                  // of the same names
+  std::vector<Affine> facts;                      // in the same names, at least 0 where code is being emitted
   llvm::Value* backwards = nullptr;  // i1: loops with the mark "alternate" go down; null where there are none
   // Buffers whose subnormal bfloat16 values count as zero.
   const std::set<int> matrix_operands;

@@ -425,7 +425,9 @@ class KernelEmitter {
     const auto emit = [&](llvm::Value* first, int64_t count) {
       context_.variables[name] = first;
       context_.ranges[name] = {0, tail.copies - count};
+      context_.facts.push_back(tail.last - Affine::variable(name) - Affine(count - 1));
       leaf(tail.part(name, count));
+      context_.facts.pop_back();
       context_.variables.erase(name);
       context_.ranges.erase(name);
     };

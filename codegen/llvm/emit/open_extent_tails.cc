@@ -16,30 +16,28 @@ Affine expanded(const Affine& constraint, const TileStatement& tile, const std::
   return constraint.substitute(iterators);
 }
 
-// The unrolled loops and the lanes of a statement that one constraint `last - loop >= 0` ends and no other one
-// restricts.
+// The unrolled loops and the lanes of a statement that one constraint `last - loop >= 0` ends, where `last` is
+// known when the leaf begins. Constraints of other kinds may restrict them further.
 std::vector<OpenTail::End> ends_of(const Kernel& kernel, const TileStatement& tile,
                                    const std::set<std::string>& outer) {
   std::vector<OpenTail::End> result;
   for (size_t l = 0; l < tile.loops.size(); ++l) {
     const TileLoop& loop = tile.loops[l];
     if (loop.kind != TileLoop::Kind::Unroll && loop.kind != TileLoop::Kind::Vector) continue;
-    std::optional<OpenTail::End> found;
-    size_t cuts = 0;
+    std::vector<OpenTail::End> found;
     for (size_t i = 0; i < tile.constraints.size(); ++i) {
       const Affine constraint = expanded(tile.constraints[i], tile, outer);
-      if (constraint.coefficient(loop.name) == 0) continue;
-      ++cuts;
-      if (constraint.coefficient(loop.name) == -1)
-        found = OpenTail::End{l, i, constraint + Affine::variable(loop.name)};
+      if (constraint.coefficient(loop.name) != -1) continue;
+      const Affine last = constraint + Affine::variable(loop.name);
+      if (std::all_of(last.terms().begin(), last.terms().end(),
+                      [&](const auto& term) { return outer.count(term.first) > 0; }))
+        found.push_back({l, i, last});
     }
-    if (!found || cuts > 1) continue;
-    const bool outside = std::all_of(found->last.terms().begin(), found->last.terms().end(),
-                                     [&](const auto& term) { return outer.count(term.first) > 0; });
+    if (found.size() != 1) continue;
     const bool open =
         std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
-                    [&](const Parameter& each) { return found->last.coefficient(each.name) != 0; });
-    if (outside && open) result.push_back(*found);
+                    [&](const Parameter& each) { return found[0].last.coefficient(each.name) != 0; });
+    if (open) result.push_back(found[0]);
   }
   return result;
 }

@@ -35,6 +35,7 @@ TileEmitter::TileEmitter(KernelContext& context, const LoopNode& leaf, std::vect
       builder_(context.builder),
       arithmetic_(context.builder, context.target),
       known_(std::move(assumed)) {
+  known_.insert(known_.end(), context.facts.begin(), context.facts.end());
   for (const TileStatement& tile : leaf.statements) {
     TC_CHECK(tile.statement >= 0 && tile.statement < static_cast<int>(kernel_.statements.size()),
              "in a leaf of kernel '", kernel_.name, "'");
