@@ -495,6 +495,30 @@ const std::vector<NamedKernel>& small_kernels() {
   out[n:9]: O[0, n] = H[0, n] + sigmoid(U[n] + V[n] + B[n]) * (tanh(U[n] - V[n]) - H[0, n])
 )",
        {}},
+      {"causal_scores",
+       R"(kernel "scores of the keys that queries see"
+  parameter p0 = seq in [1, 1000]
+  parameter p1 = keys in [0, 1000]
+  input K f32[2, p1, 40]
+  input Q f32[2, 3*p0, 40]
+  output S f32[2, 3*p0, p1]
+  local T f32[2, 3*p0, p1]
+  init[h:2, m:3*p0, n:p1] where 3*p1 - 3*p0 + m - 3*n >= 0: T[h, m, n] = 0
+  macc[h:2, m:3*p0, n:p1, k:40] where 3*p1 - 3*p0 + m - 3*n >= 0: T[h, m, n] += Q[h, m, k] * K[h, n, k]
+  tail[h:2, m:3*p0, n:p1]: S[h, m, n] = select(index(3*p1 - 3*p0 + m - 3*n) >= index(0), T[h, m, n], -9)
+)",
+       {}},
+      {"causal_sum",
+       R"(kernel "sum of the values that queries see"
+  parameter p0 = seq in [1, 1000]
+  parameter p1 = keys in [0, 1000]
+  input V f32[2, p1, 40]
+  input W f32[2, 3*p0, p1]
+  output O f32[2, 3*p0, 40]
+  init[h:2, m:3*p0, n:40]: O[h, m, n] = 0
+  macc[h:2, m:3*p0, n:40, k:p1] where 3*p1 - 3*p0 + m - 3*k >= 0: O[h, m, n] += W[h, m, k] * V[h, k, n]
+)",
+       {}},
   };
   return kernels;
 }

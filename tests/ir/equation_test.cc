@@ -30,6 +30,8 @@ constexpr const char* kSines = "there is no operand: an attribute gives the numb
 constexpr const char* kScales =
     "the zero point may be left out, and scales are for all, an axis or blocks of it";
 
+constexpr const char* kCausal = "attributes say how many products each row has";
+
 // Rows that have an equation and yet functions of their own: `infer`, `lower` or both, and why the equation
 // does not say it all.
 struct HandWritten {
@@ -46,6 +48,8 @@ const std::map<std::string, HandWritten> kHandWritten = {
     {"BlackmanWindow", {"infer, lower", kSines}},
     {"Cast", {"infer, lower", kCasts}},
     {"CastLike", {"infer, lower", kCasts}},
+    {"CausalScores", {"lower", kCausal}},
+    {"CausalSum", {"lower", kCausal}},
     {"Clip", {"infer, lower", "either bound may be left out or be an attribute"}},
     {"Conv", {"infer, lower", kWindows}},
     {"ConvTranspose", {"infer, lower", kWindows}},

@@ -9,6 +9,7 @@ import tc
 
 from . import quantised_cases
 from . import test_attention_masks as attention_masks
+from . import test_causal_sequences as causal_sequences
 from . import test_linear_attention as linear_attention
 from . import test_transformers as transformers
 
@@ -227,6 +228,17 @@ def linear_attention_case():
 def causal_convolution_case():
     inputs = {"x": floats(2, 3, 7), "weight": floats(3, 1, 4), "bias": floats(3)}
     return with_state("CausalConvWithState", inputs, linear_attention.convolution(**inputs))
+
+
+def causal_case():
+    inputs = causal_sequences.operands(4, 2, 5, 8, 8, 8)
+    names = ["q", "k", "v", "", "", "", "lengths"]
+    return Case(
+        25,
+        [("Attention", names, ("y",), {"is_causal": 1})],
+        inputs,
+        expected={"y": causal_sequences.expected(**inputs).astype(numpy.float32)},
+    )
 
 
 def window_of_keys_case():

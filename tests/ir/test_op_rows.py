@@ -38,6 +38,7 @@ from .op_cases import (
     floats,
     fused_convolution,
     gated_case,
+    causal_case,
     linear_attention_case,
     log_sigmoid_case,
     one,
@@ -354,6 +355,8 @@ CASES = {
         axis=-1,
         epsilon=1e-3,
     ),
+    "CausalScores": causal_case,
+    "CausalSum": causal_case,
     "IntegerConv": lambda: quantised_case(
         "Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)
     ),
