@@ -347,9 +347,8 @@ void PostgresConnection::repeat(const std::function<void()>& action) {
       return action();
     } catch (const Failure& failure) {
       if (failure.is_lost && ++losses == 1) first_loss = now();
-      const bool again = failure.is_lost
-                             ? losses <= kMaxLosses && now() < first_loss + kReconnectSeconds
-                             : failure.is_conflict() && ++conflicts < kMaxConflicts;
+      const bool again = failure.is_lost ? losses <= kMaxLosses && now() < first_loss + kReconnectSeconds
+                                         : failure.is_conflict() && ++conflicts < kMaxConflicts;
       if (!again) raise(failure);
     }
     static thread_local std::minstd_rand random(std::random_device{}());

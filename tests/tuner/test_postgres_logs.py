@@ -279,7 +279,8 @@ def test_kills_lose_nothing_acknowledged(postgres, tmp_path, log, begin, kills):
         wait_until(lambda: all(writer.acknowledged() for writer in living), 120, "no writer writes")
         time.sleep(draw.uniform(0, 0.5))
         if draw.random() < 0.5:
-            for _ in range(2):  # the second time while the writers repeat what the first interrupted
+            # The second time while the writers repeat what the first one interrupted.
+            for _ in range(2):
                 postgres.kill()
                 time.sleep(draw.uniform(0, 0.5))
                 postgres.start()
