@@ -20,6 +20,12 @@ namespace {
   throw std::runtime_error(what + ": " + std::strerror(errno));
 }
 
+std::shared_ptr<const File> hashed(SharedMemory&& memory) {
+  rpc::Sha256 hash;
+  hash.add(memory.data(), static_cast<size_t>(memory.bytes()));
+  return std::make_shared<const File>(std::move(memory), hash.hex());
+}
+
 }  // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
@@ -98,10 +104,8 @@ void SharedMemory::make_read_only() {
 
 // A file can only be executed while nobody has it open for writing, and only be sealed while nobody has it
 // mapped for writing.
-File::File(SharedMemory&& memory) : memory_(std::move(memory)) {
-  rpc::Sha256 hash;
-  hash.add(memory_.data(), static_cast<size_t>(memory_.bytes()));
-  sha256_ = hash.hex();
+File::File(SharedMemory&& memory, std::string sha256)
+    : memory_(std::move(memory)), sha256_(std::move(sha256)) {
   reading_ = memory_.open_for_reading();
   fchmod(memory_.descriptor(), 0555);  // another user executes it
   memory_.make_read_only();
@@ -110,7 +114,7 @@ File::File(SharedMemory&& memory) : memory_(std::move(memory)) {
 std::shared_ptr<const File> make_file(const void* data, int64_t bytes) {
   SharedMemory memory("tc-file", bytes);
   if (bytes > 0) std::memcpy(memory.data(), data, static_cast<size_t>(bytes));
-  return std::make_shared<const File>(std::move(memory));
+  return hashed(std::move(memory));
 }
 
 std::shared_ptr<const File> read_file(const std::string& path) {
@@ -123,7 +127,7 @@ std::shared_ptr<const File> read_file(const std::string& path) {
     if (got <= 0) throw std::runtime_error(path + ": cannot be read");
     done += got;
   }
-  return std::make_shared<const File>(std::move(memory));
+  return hashed(std::move(memory));
 }
 
 }  // namespace tc::agent

@@ -49,8 +49,8 @@ class SharedMemory {
 
 class File {
  public:
-  // Takes over the memory, seals the file and hashes it.
-  explicit File(SharedMemory&& memory);
+  // Takes over the memory and seals the file. The second argument is the SHA-256 of its bytes.
+  File(SharedMemory&& memory, std::string sha256);
 
   const uint8_t* data() const { return memory_.data(); }
   int64_t bytes() const { return memory_.bytes(); }

@@ -18,6 +18,7 @@
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/log.h"
 #include "runtime/rpc/fields.h"
+#include "runtime/rpc/sha256.h"
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 #include "runtime/rpc/version.h"
 
@@ -37,7 +38,8 @@ constexpr double kRoomSeconds = 2;  // in which uploads that are being ended fre
 // Each chunk of an upload has to follow the last within this time, and the whole upload may not be slower
 // than this many bytes per second.
 constexpr double kChunkSeconds = 15, kUploadSeconds = 30, kSlowestLink = 1e5;
-constexpr double kSlowestHash = 5e6;  // in bytes per second, on a small board
+constexpr int64_t kStep =
+    1 << 20;  // bytes that are copied and hashed before it is asked whether the call goes on
 
 // An agent has few clients, and they send files.
 rpc::ListenerLimits listener_limits() {
@@ -204,7 +206,7 @@ class Server::Service final : public rpc::Agent::Service {
   Status Upload(ServerContext* context, grpc::ServerReader<rpc::Chunk>* reader, rpc::Empty*) override {
     return serve("Upload", *context, [&](const rpc::Caller& caller) {
       return with_call(Calls::Kind::Upload, *context, caller,
-                       [&](Calls::Call& call) { return receive(*reader, call, caller); });
+                       [&](Calls::Call& call) { return receive(*context, *reader, call, caller); });
     });
   }
 
@@ -244,7 +246,8 @@ class Server::Service final : public rpc::Agent::Service {
     return call->is_over() ? call->why() : status;
   }
 
-  Status receive(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call, const rpc::Caller& caller) {
+  Status receive(const ServerContext& context, grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call,
+                 const rpc::Caller& caller) {
     rpc::Chunk chunk;
     if (!reader.Read(&chunk)) return malformed("an upload without a chunk");
     if (Status status = leases_.load()->check(chunk.token(), caller.name); !status.ok()) return status;
@@ -262,7 +265,7 @@ class Server::Service final : public rpc::Agent::Service {
                     "send one after the other");
     try {
       std::shared_ptr<const File> file;
-      const Status status = receive_file(reader, call, chunk, file);
+      const Status status = receive_file(context, reader, call, chunk, file);
       if (status.ok()) store_.add(std::move(file), std::move(room));
       return status;
     } catch (const NotHere& error) {
@@ -300,31 +303,39 @@ class Server::Service final : public rpc::Agent::Service {
     return Status::OK;
   }
 
-  // Receives the file that begins with that chunk; throws NotHere.
-  Status receive_file(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call, rpc::Chunk& chunk,
-                      std::shared_ptr<const File>& file) {
+  // Receives the file that begins with that chunk; throws NotHere. A copy may be as large as the store, and a
+  // small board hashes slowly: the call can be ended after each step.
+  Status receive_file(const ServerContext& context, grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call,
+                      rpc::Chunk& chunk, std::shared_ptr<const File>& file) {
     const std::string name = chunk.sha256();
     const int64_t total = chunk.total_bytes();
     SharedMemory memory("tc-file", total);
+    rpc::Sha256 hash;
     int64_t done = 0;
     const double end = now_seconds() + kUploadSeconds + static_cast<double>(total) / kSlowestLink;
+    // Limits both pauses and slow uploads in small chunks.
+    const auto goes_on = [&] { call.expect_within(std::min(kChunkSeconds, end - now_seconds())); };
     do {
       Piece piece;
       if (Status status = read_piece(chunk, piece); !status.ok()) return status;
       if (piece.size > total - done) return malformed("the file is longer than announced");
       if (piece.size == 0 && total > 0) return malformed("a chunk without data");
-      if (piece.size > 0) std::memcpy(memory.data() + done, piece.data, static_cast<size_t>(piece.size));
-      done += piece.size;
-      // Limits both pauses and slow uploads in small chunks.
-      call.expect_within(std::min(kChunkSeconds, end - now_seconds()));
+      for (int64_t begin = 0; begin < piece.size; begin += kStep) {
+        if (context.IsCancelled()) return Status(StatusCode::CANCELLED, "cancelled");
+        goes_on();
+        const size_t size = static_cast<size_t>(std::min(kStep, piece.size - begin));
+        std::memcpy(memory.data() + done, static_cast<const uint8_t*>(piece.data) + begin, size);
+        hash.add(memory.data() + done, size);
+        done += static_cast<int64_t>(size);
+      }
+      goes_on();
     } while (reader.Read(&chunk));
     if (done != total)
       return malformed("the file is shorter than announced: " + std::to_string(done) + " of " +
                        std::to_string(total) + " bytes");
-    call.expect_within(kChunkSeconds + static_cast<double>(total) / kSlowestHash);
-    file = std::make_shared<const File>(std::move(memory));
-    if (file->sha256() != name)
+    if (hash.hex() != name)
       return Status(StatusCode::DATA_LOSS, "the file's bytes do not have the SHA-256 that names it");
+    file = std::make_shared<const File>(std::move(memory), name);
     return Status::OK;
   }
 

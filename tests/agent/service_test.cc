@@ -47,47 +47,52 @@ class Tuner {
 
   std::string name_of(const std::string& bytes) { return rpc::sha256_of(bytes); }
 
-  grpc::Status upload(const std::string& bytes, const std::string& name, int64_t total) {
+  // Sends a file of which `data` and `copy` make the chunks; what the first one of a file has is added here.
+  grpc::Status send(const std::string& name, int64_t total, const std::vector<rpc::Chunk>& chunks,
+                    double seconds = 20) {
     grpc::ClientContext context;
-    rpc::set_deadline(context, 20);
+    rpc::set_deadline(context, seconds);
     rpc::Empty reply;
     const auto writer = stub_->Upload(&context, &reply);
-    rpc::Chunk chunk;
-    chunk.set_token(token_);
-    chunk.set_sha256(name);
-    chunk.set_total_bytes(total);
-    size_t done = 0;
-    do {
-      chunk.set_data(bytes.substr(done, 1 << 20));
-      done += chunk.data().size();
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      rpc::Chunk chunk = chunks[i];
+      if (i == 0) {
+        chunk.set_token(token_);
+        chunk.set_sha256(name);
+        chunk.set_total_bytes(total);
+      }
       if (!writer->Write(chunk)) break;
-      chunk.Clear();
-    } while (done < bytes.size());
+    }
     writer->WritesDone();
     return writer->Finish();
+  }
+
+  static rpc::Chunk data_chunk(const std::string& data) {
+    rpc::Chunk chunk;
+    chunk.set_data(data);
+    return chunk;
+  }
+  static rpc::Chunk copy_chunk(const std::string& from, int64_t offset, int64_t bytes) {
+    rpc::Chunk chunk;
+    chunk.mutable_copy()->set_sha256(from);
+    chunk.mutable_copy()->set_offset(offset);
+    chunk.mutable_copy()->set_bytes(bytes);
+    return chunk;
+  }
+
+  grpc::Status upload(const std::string& bytes, const std::string& name, int64_t total) {
+    std::vector<rpc::Chunk> chunks;
+    do {
+      chunks.push_back(data_chunk(bytes.substr(chunks.size() << 20, 1 << 20)));
+    } while (chunks.size() << 20 < bytes.size());
+    return send(name, total, chunks);
   }
   // A file of a byte 'x' and of these bytes of another file.
   grpc::Status copy(const std::string& name, int64_t total, const std::string& from, int64_t offset,
                     int64_t bytes, const std::string& data = "") {
-    grpc::ClientContext context;
-    rpc::set_deadline(context, 20);
-    rpc::Empty reply;
-    const auto writer = stub_->Upload(&context, &reply);
-    rpc::Chunk chunk;
-    chunk.set_token(token_);
-    chunk.set_sha256(name);
-    chunk.set_total_bytes(total);
-    chunk.set_data("x");
-    if (writer->Write(chunk)) {
-      chunk.Clear();
-      chunk.set_data(data);
-      chunk.mutable_copy()->set_sha256(from);
-      chunk.mutable_copy()->set_offset(offset);
-      chunk.mutable_copy()->set_bytes(bytes);
-      writer->Write(chunk);
-    }
-    writer->WritesDone();
-    return writer->Finish();
+    rpc::Chunk second = copy_chunk(from, offset, bytes);
+    second.set_data(data);
+    return send(name, total, {data_chunk("x"), second});
   }
   std::string upload(const std::string& bytes) {
     const grpc::Status status = upload(bytes, name_of(bytes), static_cast<int64_t>(bytes.size()));
@@ -160,7 +165,7 @@ class Standalone : public testing::Test {
     // Paths of sockets are short.
     address_ = "unix:/tmp/tc-agent-test-" + std::to_string(getpid()) + ".sock";
     for (const std::string& word : {std::string("--standalone"), address_, std::string("--token-file"),
-                                    token_file_, std::string("--store-mib"), std::string("64")})
+                                    token_file_, std::string("--store-mib"), store_mib_})
       command_.push_back(word);
     agent_ = std::make_unique<Program>(command_, "agent");
     agent_->word_after("listens at ");
@@ -168,7 +173,7 @@ class Standalone : public testing::Test {
   ~Standalone() override { unlink(address_.c_str() + 5); }
 
   std::vector<std::string> command_;
-  std::string token_file_ = testing::TempDir() + "/token", address_;
+  std::string token_file_ = testing::TempDir() + "/token", address_, store_mib_ = "64";
   std::unique_ptr<Program> agent_;
 };
 
@@ -309,7 +314,9 @@ class Riscv64 : public Standalone {
  protected:
   Riscv64()
       : Standalone({"/usr/bin/qemu-riscv64", "runtime/agent/riscv64/tc-agent", "--launcher",
-                    "/usr/bin/qemu-riscv64"}) {}
+                    "/usr/bin/qemu-riscv64"}) {
+    store_mib_ = "128";
+  }
 
   void SetUp() override {
     if (access("runtime/agent/riscv64/tc-agent", F_OK) != 0)
@@ -317,6 +324,38 @@ class Riscv64 : public Standalone {
     Standalone::SetUp();
   }
 };
+
+// The emulated board hashes as slowly as a small one.
+TEST_F(Riscv64, AnUploadEndsWhileItIsHashed) {
+  Tuner tuner(address_);
+  const std::string part = tuner.upload(std::string(size_t{1} << 20, 'p')), no_name(64, '0');
+  constexpr int kParts = 50;
+  constexpr int64_t kPart = 1 << 20, kTotal = kParts * kPart;
+  const std::string file = tuner.name_of(std::string(kTotal, 'p'));
+  const std::vector<rpc::Chunk> copies(kParts, Tuner::copy_chunk(part, 0, 1 << 20));
+  ASSERT_TRUE(tuner.send(file, kTotal, copies, 60).ok());
+  const auto send = [&](double deadline) {
+    const std::vector<rpc::Chunk> chunks = {Tuner::data_chunk(std::string(kPart, 'x')),
+                                            Tuner::copy_chunk(file, 0, kTotal)};
+    return tuner.send(no_name, kTotal + kPart, chunks, deadline).error_code();
+  };
+  const auto seconds_of = [](auto&& action) {
+    const auto begin = std::chrono::steady_clock::now();
+    action();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const double whole = seconds_of([&] { EXPECT_EQ(send(60), StatusCode::DATA_LOSS); });
+  // The second of these has room beside the file (50 + 78 MiB), but not while the first has it.
+  double cancelled = whole;
+  for (int attempt = 0; attempt < 3 && cancelled > whole / 2; ++attempt)
+    cancelled = seconds_of([&] {
+      EXPECT_EQ(send(whole / 8), StatusCode::DEADLINE_EXCEEDED);
+      EXPECT_EQ(tuner.send(no_name, int64_t{78} << 20, {Tuner::data_chunk("x")}).error_code(),
+                StatusCode::INVALID_ARGUMENT);
+    });
+  EXPECT_TRUE(tuner.missing({file}).empty());
+  EXPECT_LE(cancelled, whole / 2) << whole << " s without an end";
+}
 
 TEST_F(Riscv64, StaticAgentMeasures) {
   Tuner tuner(address_);
