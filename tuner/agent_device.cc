@@ -24,6 +24,11 @@ constexpr int kMaxNamesPerCall = 4096;
 // In bytes per second. A link that is slower counts as broken.
 constexpr double kSlowestLink = 1e5;
 
+// Of the largest file that the device's agent takes.
+int64_t store_bytes_of(const rpc::DeviceInfo& device) {
+  return device.store_bytes() > 0 ? device.store_bytes() : kOldFileBytes;
+}
+
 std::string result_problem(const rpc::MeasureResult& result, std::vector<bool>& seen) {
   if (result.candidate() < 0 || static_cast<size_t>(result.candidate()) >= seen.size())
     return "a result of candidate " + std::to_string(result.candidate()) + ", which there is not";
@@ -307,7 +312,7 @@ bool AgentDevice::send_pieces(const RemoteFile& file, bool with_copies) {
   });
   if (!is_complete) fail(ErrorKind::Device, file.path, " changed while it was sent");
   if (is_refused) return false;
-  for (const auto& [hash, place] : own) blocks_.add(hash, place);
+  blocks_.add(own, store_bytes_of(info_));
   return true;
 }
 
@@ -331,7 +336,7 @@ int64_t size_of(const RemoteFile& file) {
 }
 
 std::string room_problem(const rpc::DeviceInfo& device, const std::vector<RemoteFile>& files) {
-  const int64_t most = device.store_bytes() > 0 ? device.store_bytes() : kOldFileBytes;
+  const int64_t most = store_bytes_of(device);
   const std::string device_text = text("the device '", rpc::printable(device.name(), 64), "', whose agent ");
   std::set<std::string> seen;
   int64_t all = 0;

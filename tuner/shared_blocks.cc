@@ -1,6 +1,7 @@
 #include "tuner/shared_blocks.h"
 
 #include <array>
+#include <utility>
 
 #include "runtime/checksum.h"
 #include "runtime/rpc/sample_data.h"
@@ -41,8 +42,36 @@ uint64_t SharedBlocks::hash_of(const char* data, size_t size) {
 
 const FileRange* SharedBlocks::find(uint64_t hash, size_t size) const {
   const auto found = places_.find(hash);
-  return found != places_.end() && found->second.bytes == static_cast<int64_t>(size) ? &found->second
-                                                                                     : nullptr;
+  const bool is_known = found != places_.end() && found->second.range.bytes == static_cast<int64_t>(size);
+  return is_known ? &found->second.range : nullptr;
+}
+
+void SharedBlocks::add(const std::vector<std::pair<uint64_t, FileRange>>& blocks, int64_t most_bytes) {
+  Sent sent;
+  sent.number = next_number_++;
+  for (const auto& [hash, range] : blocks) {
+    places_[hash] = {range, sent.number};
+    sent.hashes.push_back(hash);
+    sent.bytes += range.bytes;
+  }
+  bytes_ += sent.bytes;
+  files_.push_back(std::move(sent));
+  while (bytes_ > most_bytes && files_.size() > 1) {
+    const Sent& oldest = files_.front();
+    for (const uint64_t hash : oldest.hashes) {
+      const auto place = places_.find(hash);
+      // A later file may have the block, too.
+      if (place != places_.end() && place->second.file == oldest.number) places_.erase(place);
+    }
+    bytes_ -= oldest.bytes;
+    files_.pop_front();
+  }
+}
+
+void SharedBlocks::clear() {
+  places_.clear();
+  files_.clear();
+  bytes_ = 0;
 }
 
 }  // namespace tc

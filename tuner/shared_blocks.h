@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tc {
@@ -31,11 +33,27 @@ class SharedBlocks {
   // Where a block with that hash and size is; null where none is known. Other bytes may have the same hash,
   // though hardly by chance: compare the hash of the whole file.
   const FileRange* find(uint64_t hash, size_t size) const;
-  void add(uint64_t hash, const FileRange& place) { places_[hash] = place; }
-  void clear() { places_.clear(); }
+  // Remembers a file's blocks. What the files before it have beyond `most_bytes` in all is forgotten, the
+  // oldest first: a device that keeps so much has dropped them.
+  void add(const std::vector<std::pair<uint64_t, FileRange>>& blocks, int64_t most_bytes);
+  void clear();
+  // How many blocks are known.
+  size_t size() const { return places_.size(); }
 
  private:
-  std::map<uint64_t, FileRange> places_;
+  struct Place {
+    FileRange range;
+    int64_t file = 0;  // number of the file that was added
+  };
+  // A file that was added, with its blocks.
+  struct Sent {
+    int64_t number = 0, bytes = 0;
+    std::vector<uint64_t> hashes;
+  };
+
+  std::map<uint64_t, Place> places_;
+  std::deque<Sent> files_;
+  int64_t bytes_ = 0, next_number_ = 0;  // bytes of all of files_
 };
 
 }  // namespace tc

@@ -228,6 +228,38 @@ TEST_F(ClientTest, ProgramsThatShareTheirWeightsSendThemOnce) {
   EXPECT_LT(upload(first), 101'000 + 3 * static_cast<int64_t>(SharedBlocks::kMaxBlock));
 }
 
+TEST(SharedBlocks, WhatADeviceHasDroppedIsForgotten) {
+  constexpr int64_t kBytes = 1000, kMost = 10 * kBytes;
+  constexpr int kBlocks = 10;  // of a file
+  SharedBlocks blocks;
+  // Each file has a block of its own in each place but the first, which all of them share.
+  const auto hash = [](int file, int block) {
+    return static_cast<uint64_t>(block == 0 ? 0 : file * kBlocks + block);
+  };
+  for (int file = 1; file <= 1000; ++file) {
+    std::vector<std::pair<uint64_t, FileRange>> of_file;
+    for (int block = 0; block < kBlocks; ++block)
+      of_file.push_back(
+          {hash(file, block), {std::to_string(file), block * kBytes / kBlocks, kBytes / kBlocks}});
+    blocks.add(of_file, kMost);
+    EXPECT_LE(blocks.size(), 10u * (kBlocks - 1) + 1);
+  }
+  EXPECT_EQ(blocks.size(), 10u * (kBlocks - 1) + 1);
+  EXPECT_EQ(blocks.find(hash(990, 1), kBytes / kBlocks), nullptr);
+  for (const int file : {991, 1000}) {
+    const FileRange* found = blocks.find(hash(file, 1), kBytes / kBlocks);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->file, std::to_string(file));
+    EXPECT_EQ(found->offset, kBytes / kBlocks);
+  }
+  EXPECT_EQ(blocks.find(0, kBytes / kBlocks)->file, "1000");
+  // A file that is larger than all that a device keeps is remembered nevertheless.
+  blocks.add({{7, {"large", 0, 2 * kMost}}}, kMost);
+  EXPECT_EQ(blocks.size(), 1u);
+  blocks.clear();
+  EXPECT_EQ(blocks.size(), 0u);
+}
+
 TEST_F(ClientTest, AnAgentOfBeforeGetsNoCopies) {
   agent_.version_.set_minor(1);
   const auto device = acquire();
