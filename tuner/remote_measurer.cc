@@ -7,15 +7,14 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <future>
 #include <mutex>
-#include <set>
 
 #include "ir/error.h"
 #include "ir/interrupt.h"
 #include "runtime/rpc/sample_data.h"
 #include "tuner/device_health.h"
+#include "tuner/device_pool.h"
 #include "tuner/median.h"
 #include "tuner/prepared_kernels.h"
 
@@ -143,91 +142,34 @@ void wait_for_all(std::vector<std::future<void>>& helpers, std::atomic<bool>& st
 }  // namespace
 
 struct RemoteMeasurer::State {
-  OpenDevice open;
   MeasureOptions options;
   PreparedKernels prepared;
   const KernelTask* expected = nullptr;  // its untuned schedule is measured next
-  std::mutex mutex;                      // of the devices
-  std::condition_variable changed;
+  DevicePool devices;
+  std::mutex mutex;  // of `health`
   DeviceHealth health;
-  std::vector<std::unique_ptr<LeasedDevice>> idle;
-  int devices = 0;  // idle or measuring
-  int64_t store_bytes =
-      INT64_MAX;  // which each of them keeps of files; those that do not say have no part in it
-  std::string key, unit;
-  double clock_hz = 2.5e9;
   // Of a device that gives the same time each time: what it answered about an executable, by its hash. It is
   // not asked again.
   std::map<std::string, Answer> exact;
 
   State(OpenDevice open_device, CandidateBuilder& candidate_builder, const MeasureOptions& measure_options)
-      : open(std::move(open_device)),
-        options(measure_options),
-        prepared(candidate_builder, measure_options.work_folder, seeds_of(measure_options)) {
-    keep(open(true));
-  }
+      : options(measure_options),
+        prepared(candidate_builder, measure_options.work_folder, seeds_of(measure_options)),
+        devices(std::move(open_device), measure_options.most_devices) {}
 
-  void keep(std::unique_ptr<LeasedDevice> device) {
-    const std::lock_guard lock(mutex);
-    if (key.empty()) {
-      key = device->info().key();
-      unit = device->info().unit();
-      if (device->info().clock_ghz() > 0) clock_hz = 1e9 * device->info().clock_ghz();
-    }
-    if (device->info().store_bytes() > 0) store_bytes = std::min(store_bytes, device->info().store_bytes());
-    ++devices;
-    idle.push_back(std::move(device));
-  }
-
-  // Leases more devices of the same kind while the tracker has free ones.
-  void grow(size_t wanted) {
-    while (devices < static_cast<int>(std::min<size_t>(wanted, static_cast<size_t>(options.most_devices)))) {
-      std::unique_ptr<LeasedDevice> more;
-      try {
-        more = open(false);
-      } catch (const Error&) {
-        return;  // the devices that are leased already do the work
-      }
-      if (!more) return;
-      keep(std::move(more));
-    }
-  }
-
-  // Takes a device for this thread alone. Waits while other threads have all of them; leases a new one where
-  // all were lost.
-  std::unique_ptr<LeasedDevice> take() {
-    {
-      std::unique_lock lock(mutex);
-      while (!changed.wait_for(lock, std::chrono::milliseconds(20),
-                               [this] { return !idle.empty() || devices == 0; }))
-        interruption_point();
-      if (!idle.empty()) {
-        auto device = std::move(idle.back());
-        idle.pop_back();
-        return device;
-      }
-      ++devices;  // so that others wait for this one
-    }
-    try {
-      return open(true);
-    } catch (...) {
-      lose();
-      throw;
-    }
-  }
   // Takes a device back that has measured the programs `which`. One that does worse than others of its kind
   // is put in quarantine, and not used any more.
   void give_back(std::unique_ptr<LeasedDevice> device, const ProgramSet& programs,
                  const std::vector<size_t>& which, const std::vector<Answer>& answers) {
     std::string problem;
     {
+      // One after the other, so that the last device stays.
       const std::lock_guard lock(mutex);
       if (!is_exact()) problem = problem_of(device->info().name(), programs, which, answers);
-      if (problem.empty()) idle.push_back(std::move(device));
-      else --devices;
-      changed.notify_all();
+      if (!problem.empty()) devices.lose(device.get());
     }
-    if (device) device->report_failure(problem, true);
+    if (problem.empty()) devices.give_back(std::move(device));
+    else device->report_failure(problem, true);
   }
 
   std::string problem_of(const std::string& device, const ProgramSet& programs,
@@ -240,7 +182,7 @@ struct RemoteMeasurer::State {
         health.add_run(device, program, answer.measurement.time.minimum);
       else if (is_of_program(answer)) health.add_failure(device, program);
     }
-    return devices > 1 ? health.problem(device) : "";
+    return devices.count() > 1 ? health.problem(device) : "";
   }
 
   // Whether the answer says that the program fails, unless the device does.
@@ -264,14 +206,7 @@ struct RemoteMeasurer::State {
       }
     }
     for (const auto& [device, which] : failed) {
-      {
-        // The last is the next that is taken.
-        const std::lock_guard lock(mutex);
-        const auto other = std::find_if(idle.begin(), idle.end(),
-                                        [&](const auto& one) { return one->info().name() != device; });
-        if (other == idle.end()) continue;
-        std::iter_swap(other, std::prev(idle.end()));
-      }
+      if (!devices.prefer_another_than(device)) continue;
       std::vector<size_t> chunk = {0};
       chunk.insert(chunk.end(), which.begin(), which.end());
       std::vector<Answer> again(programs.executables.size());
@@ -281,13 +216,7 @@ struct RemoteMeasurer::State {
       chunks.push_back(std::move(chunk));
     }
   }
-  void lose() {
-    const std::lock_guard lock(mutex);
-    --devices;
-    changed.notify_all();
-  }
-
-  bool is_exact() const { return unit != "seconds"; }
+  bool is_exact() const { return devices.unit() != "seconds"; }
 
   static std::vector<uint64_t> seeds_of(const MeasureOptions& options) {
     std::vector<uint64_t> seeds;
@@ -373,10 +302,10 @@ struct RemoteMeasurer::State {
     const size_t incumbents = is_exact() ? 0 : 1;
     std::vector<size_t> open_ones = which;
     for (int attempt = 0; attempt < kMaxAttempts && open_ones.size() > incumbents; ++attempt) {
-      std::unique_ptr<LeasedDevice> device = take();
+      std::vector<RemoteFile> files;
+      const rpc::MeasureRequest request = request_of(programs, open_ones, rounds, files);
+      std::unique_ptr<LeasedDevice> device = devices.take(files);
       try {
-        std::vector<RemoteFile> files;
-        const rpc::MeasureRequest request = request_of(programs, open_ones, rounds, files);
         if (const std::string problem = room_problem(device->info(), files); !problem.empty()) {
           refuse(problem, device->info().name(), open_ones, answers);
           give_back(std::move(device), programs, {}, answers);
@@ -392,12 +321,12 @@ struct RemoteMeasurer::State {
         });
         give_back(std::move(device), programs, open_ones, answers);
       } catch (const Interrupted&) {
-        lose();
+        devices.lose(device.get());
         throw;
       } catch (const Error& error) {
         why = error.what();
         device->report_failure(why);
-        lose();
+        devices.lose(device.get());
       }
       // The next attempt measures the incumbent again, since a ratio compares times of one interleaved run.
       std::vector<size_t> left(which.begin(), which.begin() + static_cast<ptrdiff_t>(incumbents));
@@ -429,7 +358,7 @@ struct RemoteMeasurer::State {
     int64_t all = is_exact() ? 0 : size_of(programs.executables[0]);
     for (const auto& [seed, outputs] : programs.data_sets)
       for (const RemoteFile& file : outputs) all += size_of(file);
-    return store_bytes - all;
+    return devices.least_store_bytes() - all;
   }
 
   // The programs that are to be measured, in chunks that run interleaved on one device, which keeps all files
@@ -439,8 +368,8 @@ struct RemoteMeasurer::State {
     for (size_t i = is_exact() ? 0 : 1; i < programs.executables.size(); ++i) {
       if (!exact.count(programs.executables[i].sha256)) candidates.push_back(i);
     }
-    grow((candidates.size() + kChunk - 1) / kChunk + (candidates.size() > kChunk / 2 ? 1 : 0));
-    const size_t shares = std::max<size_t>(1, static_cast<size_t>(devices));
+    devices.grow((candidates.size() + kChunk - 1) / kChunk + (candidates.size() > kChunk / 2 ? 1 : 0));
+    const size_t shares = std::max<size_t>(1, devices.count());
     const size_t chunk = std::clamp<size_t>((candidates.size() + shares - 1) / shares, 1, kChunk);
     const int64_t most_bytes = bytes_for_candidates(programs);
     int64_t bytes = 0;  // of the last chunk
@@ -496,9 +425,9 @@ RemoteMeasurer::RemoteMeasurer(OpenDevice open, CandidateBuilder& builder, const
     : state_(std::make_unique<State>(std::move(open), builder, options)) {}
 RemoteMeasurer::~RemoteMeasurer() = default;
 
-std::string RemoteMeasurer::device_key() const { return state_->key; }
-std::string RemoteMeasurer::unit() const { return state_->unit; }
-double RemoteMeasurer::clock_hz() const { return state_->clock_hz; }
+std::string RemoteMeasurer::device_key() const { return state_->devices.key(); }
+std::string RemoteMeasurer::unit() const { return state_->devices.unit(); }
+double RemoteMeasurer::clock_hz() const { return state_->devices.clock_hz(); }
 
 std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& programs, int rounds) {
   State& state = *state_;
@@ -523,7 +452,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
       }
     }
   };
-  const size_t devices = std::max<size_t>(1, static_cast<size_t>(state.devices));
+  const size_t devices = std::max<size_t>(1, state.devices.count());
   for (size_t i = 1; i < std::min(devices, chunks.size()); ++i) {
     helpers.push_back(std::async(std::launch::async, [&] {
       const Helping helping(stop);

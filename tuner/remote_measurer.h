@@ -10,6 +10,7 @@
 
 #include "tuner/candidate_builder.h"
 #include "tuner/client.h"
+#include "tuner/device_pool.h"
 #include "tuner/measure.h"
 
 namespace tc {
@@ -43,10 +44,6 @@ struct ProgramSet {
   // no less on one data set only; 0: none was measured, and the first one is what they are compared with.
   double known_call = 0;
 };
-
-// Leases a device. Where `first` is false, it is one more of the same kind, or null where none is free now.
-// Throws a Device error where there is no device at all.
-using OpenDevice = std::function<std::unique_ptr<LeasedDevice>(bool first)>;
 
 class RemoteMeasurer : public Measurer {
  public:

@@ -176,5 +176,32 @@ TEST(RemoteMeasurer, AMeasurementTakesNoMoreFilesThanTheBoardKeeps) {
   EXPECT_FALSE(board.has_left);
 }
 
+TEST(RemoteMeasurer, WhatOneBoardHasNoRoomForGoesToAnother) {
+  // A measurement of few programs needs no second board but for their size, one of many has work for both.
+  for (const int count : {2, 25}) {
+    Board small("small"), large("large");
+    small.store_bytes = 350;
+    large.store_bytes = 5000;
+    Fleet fleet({&small, &large});
+    const auto builder = open_builder("in-process", {});
+    RemoteMeasurer measurer(fleet.opener(), *builder, {});
+    ProgramSet set = programs(100, 200, count);
+    for (RemoteFile& file : set.executables) file.bytes = std::string(100, 'x');
+    set.executables[1].bytes = std::string(1000, 'x');
+    for (const Measurement& result : measurer.measure_programs(set, 3))
+      EXPECT_EQ(result.outcome, Outcome::Ok) << result.detail;
+    EXPECT_LE(small.largest, 3);
+    EXPECT_GE(large.jobs, 2);
+    EXPECT_EQ(small.jobs > 0, count > 2);
+    EXPECT_EQ(small.has_left || large.has_left, false);
+
+    set.executables[1].bytes = std::string(5000, 'x');
+    const std::vector<Measurement> results = measurer.measure_programs(set, 3);
+    EXPECT_EQ(results[1].outcome, Outcome::OutOfMemory);
+    EXPECT_NE(results[1].detail.find("too many for the device 'large'"), std::string::npos)
+        << results[1].detail;
+  }
+}
+
 }  // namespace
 }  // namespace tc
