@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <string_view>
 #include <thread>
 
 #include "ir/error.h"
@@ -18,7 +19,31 @@ extern char** environ;
 
 namespace tc {
 
-PipedChild::PipedChild(const std::vector<std::string>& command) {
+namespace {
+
+// The environment of this process, with another folder for temporary files unless it is empty.
+std::vector<std::string> environment_with(const std::string& temporary_folder) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const bool is_replaced =
+        !temporary_folder.empty() && std::string_view(*variable).rfind("TMPDIR=", 0) == 0;
+    if (!is_replaced) variables.push_back(*variable);
+  }
+  if (!temporary_folder.empty()) variables.push_back("TMPDIR=" + temporary_folder);
+  return variables;
+}
+
+// Pointers to the words and a null behind them, for as long as these live.
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+PipedChild::PipedChild(const std::vector<std::string>& command, const std::string& temporary_folder) {
   signal(SIGPIPE, SIG_IGN);  // whoever writes is told that the process died; it must not end this one
   const std::string& program = command.at(0);
   int down[2], up[2];
@@ -31,11 +56,11 @@ PipedChild::PipedChild(const std::vector<std::string>& command) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<std::string> environment = environment_with(temporary_folder);
+  const std::vector<char*> arguments = pointers_to(command), variables = pointers_to(environment);
   pid_t child = -1;
-  const int code = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), environ);
+  const int code =
+      posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(down[0]);

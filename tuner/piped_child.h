@@ -11,9 +11,10 @@ namespace tc {
 // Ends with its owner: what lies behind a pipe ends when its input does, and the process is killed otherwise.
 class PipedChild {
  public:
-  // Starts the program, in a process group of its own, so that Ctrl-C reaches this process alone. Throws a
-  // Device error where it cannot be started.
-  explicit PipedChild(const std::vector<std::string>& command);
+  // Starts the program, in a process group of its own, so that Ctrl-C reaches this process alone. Its
+  // temporary files go to the folder; empty: where this process's go. Throws a Device error where it cannot
+  // be started.
+  explicit PipedChild(const std::vector<std::string>& command, const std::string& temporary_folder = "");
   ~PipedChild();
   PipedChild(const PipedChild&) = delete;
   PipedChild& operator=(const PipedChild&) = delete;

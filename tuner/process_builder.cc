@@ -23,7 +23,8 @@ using wire::Words;
 
 class Worker {
  public:
-  explicit Worker(const std::string& program) : child_({program}) {}
+  // What one that is killed leaves goes with the folder.
+  Worker(const std::string& program, const std::string& work_folder) : child_({program}, work_folder) {}
 
   // The answer, or nothing and the reason in `failure`; then the worker cannot be used again.
   std::optional<Words> ask(const Words& request, double timeout_seconds, BuiltCandidate& failure) {
@@ -77,7 +78,7 @@ struct ProcessBuilder::State {
         idle.pop_back();
       }
     }
-    if (!worker) worker = std::make_unique<Worker>(options.program);
+    if (!worker) worker = std::make_unique<Worker>(options.program, options.work_folder);
     std::optional<Words> answer = worker->ask(request, seconds, failure);
     if (answer) {
       const std::lock_guard lock(mutex);

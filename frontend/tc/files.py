@@ -165,17 +165,22 @@ def _remove_abandoned(folder):
         # lock.
         if not is_folder and (not of_file or _is_running(int(of_file.group(1), 16))):
             continue
-        with contextlib.suppress(OSError):
-            state = os.lstat(path)
-            if state.st_uid != os.geteuid() or not (stat.S_ISDIR if is_folder else stat.S_ISREG)(
-                state.st_mode
-            ):
-                continue
-            lock = _lock(path)
-            try:
-                shutil.rmtree(path, ignore_errors=True) if is_folder else os.remove(path)
-            finally:
-                os.close(lock)
+        _remove_unlocked(path, is_folder)
+
+
+def _remove_unlocked(path, is_folder):
+    """Removes a file or folder of this user whose lock has ended. A removal that is killed leaves
+    the rest to the next one."""
+    with contextlib.suppress(OSError):
+        state = os.lstat(path)
+        is_right = (stat.S_ISDIR if is_folder else stat.S_ISREG)(state.st_mode)
+        if state.st_uid != os.geteuid() or not is_right:
+            return
+        lock = _lock(path)
+        try:
+            shutil.rmtree(path, ignore_errors=True) if is_folder else os.remove(path)
+        finally:
+            os.close(lock)
 
 
 def _make_locked(work):
@@ -193,25 +198,44 @@ def _make_locked(work):
 
 
 @contextlib.contextmanager
-def _work_folder(parent, path):
-    """A new folder for the file that is to become `path`. It is removed when the block ends,
-    however it ends; if the process is killed, the next one that writes into `parent` removes it."""
-    _remove_abandoned(parent)
+def _locked_folder(make_path, told=lambda error: error):
+    """A new folder, which is locked until the block ends and is removed then, however it ends;
+    `told` makes the error where it cannot be made."""
     for _ in range(_MAX_FOLDERS):
-        work = os.path.join(parent, f".tc-{os.urandom(16).hex()}.part")
+        work = make_path()
         with temporary(work):
             try:
                 try:
                     lock = _make_locked(work)
                 except OSError as error:
-                    raise cannot_be_written(path, error) from None
+                    raise told(error) from None
                 if lock is not None:
                     with lock:
                         yield work
                     return
             finally:
                 shutil.rmtree(work, ignore_errors=True)
-    raise cannot_be_written(path, OSError(errno.EBUSY, os.strerror(errno.EBUSY)))
+    raise told(OSError(errno.EBUSY, os.strerror(errno.EBUSY)))
+
+
+def _work_folder(parent, path):
+    """A new folder for the file that is to become `path`, until the block ends; if the process is
+    killed, the next one that writes into `parent` removes it."""
+    _remove_abandoned(parent)
+    return _locked_folder(
+        lambda: os.path.join(parent, f".tc-{os.urandom(16).hex()}.part"),
+        lambda error: cannot_be_written(path, error),
+    )
+
+
+def work_folder(prefix, parent=None):
+    """A new folder in `parent` (default: $TMPDIR) until the block ends. Those of processes that
+    were killed are removed first."""
+    parent = parent or tempfile.gettempdir()
+    for name in os.listdir(parent):
+        if name.startswith(prefix):
+            _remove_unlocked(os.path.join(parent, name), True)
+    return _locked_folder(lambda: os.path.join(parent, prefix + os.urandom(4).hex()))
 
 
 def _copies_of_neighbours(path, suffixes, work):

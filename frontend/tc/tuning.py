@@ -1,23 +1,19 @@
 """Tuning: searching for schedules on this machine or on the devices of a tracker."""
 
-import contextlib
 import dataclasses
-import fcntl
 import math
 import os
-import shutil
 import sys
-import tempfile
 import time
 import typing
 
-from . import archives, cluster, fleet
+from . import archives, cluster, files, fleet
 from .arguments import Options, options_of
 from .cost_model import COST_MODELS, GAUSSIAN, cost_model_of
 from .errors import Error, lines_text, printable
 from .files import default_log
+from .interrupts import keep
 from .log import build_id, opened, url_of
-from .interrupts import keep, temporary
 from .native import LIBRARY_FOLDER, compiler, runtime
 from .parser import number
 from .sources import described, source_of
@@ -264,34 +260,10 @@ def _display(progress, trials):
     return _PlainLines(sys.stderr, trials)
 
 
-@contextlib.contextmanager
 def work_folder(place=None):
-    """A folder for candidates in `place` (default: $TMPDIR), removed at the end. Folders of tuners
-    that were killed are removed when the next one starts: a tuner locks its folder for as long as
-    it runs."""
-    place = place or tempfile.gettempdir()
-    with os.scandir(place) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                if (
-                    not entry.name.startswith("tc-tune-")
-                    or not entry.is_dir(follow_symlinks=False)
-                    or entry.stat(follow_symlinks=False).st_uid != os.getuid()
-                ):
-                    continue
-                with open(os.path.join(entry.path, "lock")) as lock:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(entry.path, ignore_errors=True)
-    with (
-        tempfile.TemporaryDirectory(
-            prefix="tc-tune-", dir=place, ignore_cleanup_errors=True
-        ) as folder,
-        temporary(folder),
-    ):
-        with open(os.path.join(folder, "unlocked"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            os.rename(lock.name, os.path.join(folder, "lock"))
-            yield folder
+    """A folder for candidates in `place` (default: $TMPDIR), until the block ends; what killed
+    tuners left is removed."""
+    return files.work_folder("tc-tuning-", place)
 
 
 def _described_models(models, trust_archive, inputs, shapes):

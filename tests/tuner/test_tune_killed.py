@@ -109,7 +109,7 @@ def test_a_tuner_that_is_killed_resumes(tmp_path, model, share, tracked, kills):
         if tracked:
             assert_free(programs, "one")
     # What the dead left in the folder for temporary files is gone, too.
-    assert [path.name for path in tmp_path.glob("tc-tune-*")] == []
+    assert [path.name for path in tmp_path.glob("tc-tuning-*")] == []
 
 
 def tune_through(tmp_path, model, seed, programs, kills, disturb, names, new_log=None):
