@@ -14,11 +14,13 @@ thirtieth, and at least three.
 import contextlib
 import random
 import time
+from pathlib import Path
 
 import pytest
 
 import tc
 from tc import fleet
+from tc.tuning import work_folder
 
 from .tuning import BATCH, LogWatch, Tuner, kill_with_all, save_small_model, wait_until
 
@@ -110,6 +112,25 @@ def test_a_tuner_that_is_killed_resumes(tmp_path, model, share, tracked, kills):
             assert_free(programs, "one")
     # What the dead left in the folder for temporary files is gone, too.
     assert [path.name for path in tmp_path.glob("tc-tuning-*")] == []
+
+
+def test_a_removal_that_was_killed_is_finished_and_the_living_stay(tmp_path):
+    half = tmp_path / "tc-tuning-half"  # whatever a removal began with
+    half.mkdir()
+    (half / "1").write_bytes(b"a candidate")
+    (tmp_path / "tc-tuning-link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    kept = {"tc-tuning-link", "elsewhere"}
+
+    def names():
+        return {path.name for path in tmp_path.iterdir()}
+
+    with work_folder(tmp_path) as one:
+        assert names() == kept | {Path(one).name}
+        with work_folder(tmp_path) as other:
+            assert names() == kept | {Path(one).name, Path(other).name}
+        assert names() == kept | {Path(one).name}
+    assert names() == kept
 
 
 def tune_through(tmp_path, model, seed, programs, kills, disturb, names, new_log=None):
