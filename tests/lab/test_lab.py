@@ -14,6 +14,9 @@ import tc
 
 for package in "starlette", "uvicorn":
     pytest.importorskip(package, reason=f"{package} is not installed")
+from tc.lab.records import Reading  # noqa: E402
+from tc.lab.views.progress import _since  # noqa: E402
+
 from ..reporting.pages import Page  # noqa: E402
 from .labs import BEGAN, Server, add, addresses_in, row, some_rows, workload  # noqa: E402
 
@@ -437,3 +440,32 @@ def test_a_file_that_is_replaced_is_read_anew(tmp_path):
     other.rename(path)
     follower.look()
     assert [entry.ratio for entry in follower.state.entries.values()] == [0.25]
+
+
+def test_kernels_of_one_kind_and_of_the_same_sizes_are_told_apart():
+    workloads = {}
+    reading = Reading(workloads)
+    most = workload(0).replace("+=", "max=")
+    for text in most, most.replace("max", "min"), workload(1), most:
+        reading.entry(1, row(workload=text))
+    # More are read later.
+    Reading(workloads).entry(9, row(workload=most.replace("= 0", "= 1")))
+    assert [each.what for each in workloads.values()] == [
+        "reduction 8x32, 32x16 -> 8x16",
+        "reduction (2) 8x32, 32x16 -> 8x16",
+        "product 9x32, 32x16 -> 9x16",
+        "reduction (3) 8x32, 32x16 -> 8x16",
+    ]
+
+
+def test_how_long_ago_a_record_was_made_is_said_in_one_unit():
+    words = [_since(seconds) for seconds in (0, 59, 60, 3599, 3600, 86399, 86400)]
+    assert words == [
+        "now",
+        "now",
+        "1 min ago",
+        "59 min ago",
+        "1:00 h ago",
+        "23:59 h ago",
+        "1 d ago",
+    ]

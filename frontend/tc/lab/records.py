@@ -240,6 +240,7 @@ class Reading:
     def __init__(self, workloads):
         self.workloads = workloads
         self._hashes, self._texts = {}, {}
+        self._alike = collections.Counter(describe(each.text) for each in workloads.values())
 
     def entry(self, number, row):
         workload = row.pop("workload")
@@ -247,8 +248,15 @@ class Reading:
         if kernel is None:
             kernel = self._hashes[workload] = hash_of(workload)
             if kernel not in self.workloads:
-                self.workloads[kernel] = Workload(workload, describe(workload), row["target"])
+                self.workloads[kernel] = Workload(workload, self._what(workload), row["target"])
         row["trace"] = "\n".join(row["trace"])
         for name in ("target", "device", "unit", "outcome", "detail", "build", "language"):
             row[name] = self._texts.setdefault(row[name], row[name])
         return Entry(number=number, kernel=kernel, **row)
+
+    def _what(self, workload):
+        """What people call a kernel: those of the same kind and sizes are numbered."""
+        what = describe(workload)
+        self._alike[what] += 1
+        kind, _, sizes = what.partition(" ")
+        return what if self._alike[what] == 1 else f"{kind} ({self._alike[what]}) {sizes}".rstrip()

@@ -68,7 +68,7 @@ def _summary(choice, tally):
             else "",
         ),
         ("Gain", amounts.times(1 / taken.ratio if taken else None), ""),
-        ("Limit", amount(choice.limits.get(tally.kernel), group.unit), choice.limit_source[:60]),
+        ("Limit", amount(choice.limits.get(tally.kernel), group.unit), choice.limit_source),
         ("Records", records_link(f"{tally.records:,}", group.place, log, kernel=tally.kernel), ""),
         (
             "Failed",

@@ -14,6 +14,7 @@ from .shared import (
     amount,
     failures_words,
     group_values,
+    moment,
     no_records,
     place_form,
     rest,
@@ -49,6 +50,15 @@ def _title(choice):
     return joined("Tuning ", escaped(choice.report.model, 100))
 
 
+def _since(seconds):
+    """How long ago something was, to people."""
+    if seconds < 60:
+        return "now"
+    if seconds < 3600:
+        return f"{seconds // 60} min ago"
+    return f"{elapsed(seconds)[:-3]} h ago" if seconds < 86400 else f"{seconds // 86400} d ago"
+
+
 def _tiles(lab, choice):
     group = choice.group
     place = group.place
@@ -73,11 +83,7 @@ def _tiles(lab, choice):
             amounts.percent(failed / group.records),
         ),
         ("Last session", elapsed(session.seconds), f"{session.records:,} records"),
-        (
-            "Newest record",
-            "now" if idle < 60 else f"{elapsed(idle)[:-3]} h ago",
-            "hours and minutes" if idle >= 60 else "less than a minute ago",
-        ),
+        ("Newest record", _since(idle), f"{moment(group.last)} UTC"),
     ]
     if lab.fleet:
         total = len(lab.fleet.rows)

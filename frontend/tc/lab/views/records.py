@@ -130,7 +130,7 @@ def record_table(choice, entries, caption):
             ]
             for entry in entries
         ],
-        ["", "", "", "", "number", "number", "number", "number", "wide"],
+        ["brief", "", "", "", "number", "number", "number", "number", ""],
     )
 
 
@@ -199,11 +199,11 @@ def failures(lab, query):
         [
             outcome,
             records_link(f"{count:,}", group.place, choice.log, outcome=outcome),
-            amounts.percent(count / group.records),
+            escaped(group.examples[outcome].detail or "it said nothing", 300),
             record_link(
                 moment(group.examples[outcome].created), group.examples[outcome], choice.log
             ),
-            escaped(group.examples[outcome].detail or "it said nothing", 300),
+            amounts.percent(count / group.records),
         ]
         for outcome, count in group.failures.most_common()
     ]
@@ -211,9 +211,9 @@ def failures(lab, query):
     content = (
         table(
             "Failures by class, with the newest example",
-            ["Class", "Records", "Of all", "Newest", "What it said"],
+            ["Class", "Records", "What it said", "Newest", "Of all"],
             rows,
-            ["", "number", "number", "", "wide"],
+            ["brief", "number", "wide", "", "number"],
         )
         if rows
         else paragraph("No candidate has failed.")
@@ -247,16 +247,13 @@ def _of_which_kernel(choice, entry):
 def _failure_table(choice, entries):
     return table(
         "What the candidates said that failed last",
-        ["Record", "When, UTC", "Kernel", "Outcome", "What it said"],
+        ["Record", "Outcome", "What it said", "Kernel", "When, UTC"],
         [
-            [
-                *_of_which_kernel(choice, entry),
-                entry.outcome,
-                escaped(entry.detail or "it said nothing", 300),
-            ]
+            [number, entry.outcome, escaped(entry.detail or "it said nothing", 300), kernel, when]
             for entry in entries
+            for number, when, kernel in [_of_which_kernel(choice, entry)]
         ],
-        ["", "", "some", "", "wide"],
+        ["brief", "", "wide", "some", ""],
     )
 
 
