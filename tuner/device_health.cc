@@ -14,6 +14,7 @@ constexpr int kFewestFailures = 3;
 constexpr double kFailingShare = 0.03;  // of all runs; of a board that fails 5 % one sees less at times
 constexpr size_t kFewestPrograms = 5;
 constexpr double kSlowDevice = 1.2;
+constexpr int kFewestSlowCalls = 2;
 constexpr size_t kMostPrograms = 4096;
 
 }  // namespace
@@ -64,9 +65,12 @@ std::string DeviceHealth::slowness_of(const std::string& device) const {
               " programs than others of its kind");
 }
 
-std::string DeviceHealth::problem(const std::string& device) const {
-  const std::string failures = failures_of(device);
-  return failures.empty() ? slowness_of(device) : failures;
+std::string DeviceHealth::problem(const std::string& device) {
+  if (std::string failures = failures_of(device); !failures.empty()) return failures;
+  std::string slowness = slowness_of(device);
+  int& in_a_row = slow_in_a_row_[device];
+  in_a_row = slowness.empty() ? 0 : in_a_row + 1;
+  return in_a_row < kFewestSlowCalls ? "" : slowness;
 }
 
 }  // namespace tc

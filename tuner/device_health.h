@@ -18,8 +18,9 @@ class DeviceHealth {
   // Why the device is not to be used, as the rest of a sentence about it; empty where nothing speaks against
   // it. A failure counts against a device only if another one has run the same program rightly. A device is
   // slow if programs that others have run take it 1.2 times their median or more, by the median over the
-  // programs.
-  std::string problem(const std::string& device) const;
+  // programs; it has to be so at two calls in a row, each after new runs, since other work on its machine may
+  // have slowed all of the first ones.
+  std::string problem(const std::string& device);
 
  private:
   std::string failures_of(const std::string& device) const;
@@ -28,6 +29,7 @@ class DeviceHealth {
   std::map<std::string, std::map<std::string, double>> least_;  // by program, by device
   std::map<std::string, std::map<std::string, int>> failed_;    // by device, by program
   std::map<std::string, int> runs_;                             // by device, failures too
+  std::map<std::string, int> slow_in_a_row_;                    // by device: at so many calls
 };
 
 }  // namespace tc
