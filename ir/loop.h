@@ -203,6 +203,9 @@ struct Combination {
 // 11 bits of word 1 are the low half of value 1; those of word 0 are its high half minus what word 1 * 2^10
 // already adds there.
 //
+// Without scales, a word of i32 holds two numbers of i8, of which `words` counts: the first minus 2^16 times
+// the second (ir/weight_pairs.h). The buffer has one element along that dimension.
+//
 // Where `scales_of` is not empty, the buffer is f32 and holds the scales of the packed constant that
 // `scales_of` names, in the order of that constant's `scaled`, the last innermost; no other member is set.
 // Where `sums` is set as well, the buffer is i32 and holds, in the same order, 128 times the sum of the
@@ -223,7 +226,12 @@ struct Packing {
   // The original's shape after the combinations.
   std::vector<int64_t> combined_shape() const;
   // The type of the original of a buffer of the given type; where it has terms, that may be f16 or bf16 too.
-  DType original_dtype(DType buffer) const { return terms.empty() && words.empty() ? buffer : DType::F32; }
+  DType original_dtype(DType buffer) const {
+    if (has_pairs()) return DType::I8;
+    return terms.empty() && words.empty() ? buffer : DType::F32;
+  }
+  // Whether each word holds two numbers.
+  bool has_pairs() const { return !words.empty() && scaled.empty(); }
 };
 
 struct Kernel {

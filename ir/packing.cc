@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/loop.h"
+#include "ir/weight_pairs.h"
 
 namespace tc {
 namespace {
@@ -45,9 +46,7 @@ class Packer {
       walk(depth + 1);
       for (size_t d = 0; d < index_.size(); ++d) index_[d] += steps_[depth][d];
     }
-    for (size_t d = 0; d < index_.size(); ++d) {
-      index_[d] -= result_.shape[depth] * steps_[depth][d];
-    }
+    for (size_t d = 0; d < index_.size(); ++d) index_[d] -= result_.shape[depth] * steps_[depth][d];
   }
 
   // The elements along the innermost iterator: those whose indices are inside are one range.
@@ -67,9 +66,7 @@ class Packer {
     }
     for (int64_t i = 0; i < begin; ++i) put(fill_.data());
     const uint8_t* source = original_.bytes.data();
-    for (int64_t i = begin; i < end; ++i) {
-      put(source + static_cast<size_t>(flat + i * flat_step) * element_);
-    }
+    for (int64_t i = begin; i < end; ++i) put(source + static_cast<size_t>(flat + i * flat_step) * element_);
     for (int64_t i = end; i < extent; ++i) put(fill_.data());
   }
 
@@ -336,9 +333,8 @@ Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>
   std::vector<int64_t> rest(static_cast<size_t>(along.inner));
   for (int64_t o = 0; o < along.outer; ++o) {
     for (int64_t& whole : rest) whole = whole_number(*from++, scale_of[numbers.next()]);
-    for (const int64_t whole : rest) {
+    for (const int64_t whole : rest)
       if (number != nullptr) *number++ = static_cast<int16_t>(whole);
-    }
     for (int64_t digit = 0; digit < along.count && target != nullptr; ++digit) {
       for (const int64_t whole : rest) {
         int64_t above = whole;
@@ -431,7 +427,7 @@ Tensor in_f32(const Tensor& values) {
 }
 
 // Elements in the packing's order, not yet split into terms or packed into words: there is one along the
-// iterator of terms, three along that of words.
+// iterator of terms, three or, without scales, two along that of words.
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
   std::vector<int64_t> shape = shape_of(packing, kernel);
   const DType expected = packing.original_dtype(buffer_of(packing, kernel).dtype);
@@ -442,7 +438,8 @@ Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& origin
       packing.iterators.size() == shape.size() && packing.index.size() == packing.original_shape.size();
   TC_CHECK(fits, "for packed buffer '", packing.buffer, "'");
   if (!packing.terms.empty()) shape[position_of(packing, packing.terms)] = 1;
-  if (!packing.words.empty()) shape[position_of(packing, packing.words)] = kValuesInWords;
+  if (!packing.words.empty())
+    shape[position_of(packing, packing.words)] = packing.has_pairs() ? kValuesInPair : kValuesInWords;
   Tensor result(original.dtype, shape);
   if (packing.combinations.empty()) Packer(packing, original, result).run();
   else Packer(packing, combined(packing, original), result).run();
@@ -538,6 +535,7 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   }
   Tensor result = placed(packing, kernel, original);
   const std::vector<int64_t> shape = shape_of(packing, kernel);
+  if (packing.has_pairs()) return in_pairs(result, position_of(packing, packing.words), shape);
   if (!packing.words.empty()) return words_of(packing, shape, result);
   if (packing.terms.empty()) return result;
   const DType dtype = buffer_of(packing, kernel).dtype;

@@ -114,14 +114,15 @@ class Verifier {
     for (size_t d = 0; d < packing.iterators.size(); ++d) {
       const bool scaled = std::count(packing.scaled.begin(), packing.scaled.end(), packing.iterators[d]) == 1;
       if (packing.iterators[d] != packing.words) continue;
-      fits = fits && scaled && buffer.shape[d] == Affine(kWordsOfValues);
+      fits = fits && scaled != packing.scaled.empty() &&
+             buffer.shape[d] == Affine(scaled ? kWordsOfValues : int64_t{1});
       ++found;
     }
     for (const std::string& iterator : packing.scaled) {
       fits = fits && std::count(packing.iterators.begin(), packing.iterators.end(), iterator) == 1;
     }
     require(fits && found == 1, "the packing of '", packing.buffer, "' has no dimension '", packing.words,
-            "' of two words of i32 with scales");
+            "' of two words of i32 with scales, or of one without");
   }
 
   void check_scales(const Packing& packing, const Buffer& buffer) {

@@ -191,6 +191,7 @@ std::string targets_page() {
          "|---|---|---|---|--:|--:|--:|--:|--:|\n";
   for (const auto& [name, arch] : {std::pair("x86-64", Arch::X86_64),
                                    {"riscv64", Arch::RiscV64},
+                                   {"riscv32", Arch::RiscV32},
                                    {"aarch64", Arch::AArch64},
                                    {"arm-m", Arch::ArmM}}) {
     for (const CoreRow* row : targets::cores_of(arch)) {

@@ -16,6 +16,7 @@
 #include "ir/interrupt.h"
 #include "ir/passes/arithmetic_notes.h"
 #include "ir/passes/pass.h"
+#include "ir/target/weight_pairs.h"
 #include "runtime/abi.h"
 #include "runtime/new_file.h"
 #include "tuner/record_store.h"
@@ -164,8 +165,12 @@ Graph import_and_simplify(Source source, const CompileOptions& options, std::str
   PassOptions passes;
   passes.fast = wants_fast(options);
   passes.rounding_each = rounds_each(options);
-  const std::shared_ptr<const Accelerator> accelerator = parse_target(options.target).accelerator;
-  passes.signed_bytes = accelerator != nullptr && multiplies_signed(*accelerator);
+  const Target target = parse_target(options.target);
+  if (target.accelerator != nullptr) {
+    if (multiplies_signed(*target.accelerator)) passes.bytes = Pass::When::SignedBytes;
+  } else if (pairs_weights(target)) {
+    passes.bytes = Pass::When::PaddedBytes;
+  }
   passes.dump = options.dump;
   passes.dump_text = dump;
   run_passes(graph, passes);

@@ -6,6 +6,7 @@
 
 #include "frontend/pipeline/block_products.h"
 #include "ir/error.h"
+#include "ir/target/weight_pairs.h"
 
 namespace tc {
 namespace {
@@ -35,6 +36,7 @@ class SavingSearch {
         has_open_sizes_(!graph_.symbols.empty() || !graph_.data_symbols.empty() || !graph_.relations.empty()),
         apart_(options.constants_limit > 0) {
     plain_.tolerance = 0;
+    plain_.target = for_least_constants(options.target);
     small_ = plain_;
     small_.target = for_least_code(options.target);
     small_.traces = nullptr;

@@ -59,6 +59,9 @@ const std::vector<Pass>& pass_table() {
       {"signed_numbers",
        "Keeps bytes without a sign that are multiplied as bytes with one; only for accelerators.",
        signed_numbers, Pass::When::SignedBytes},
+      {"unsigned_padded",
+       "Keeps bytes with a sign as bytes without one where padding then becomes 0; only where two weights are multiplied at a time.",
+       unsigned_padded, Pass::When::PaddedBytes},
       // Must precede fold_constants, which turns quantised weights into floats.
       {"integer_products", "Adds up products of quantised numbers as integers.", integer_products},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
@@ -105,8 +108,9 @@ bool is_wanted(const Pass& pass, const PassOptions& options) {
   switch (pass.when) {
     case Pass::When::Fast: return options.fast;
     case Pass::When::RoundingEach: return options.rounding_each;
-    case Pass::When::UnsignedBytes: return !options.signed_bytes;
-    case Pass::When::SignedBytes: return options.signed_bytes;
+    case Pass::When::UnsignedBytes:
+    case Pass::When::SignedBytes:
+    case Pass::When::PaddedBytes: return options.bytes == pass.when;
     case Pass::When::Always: break;
   }
   return true;

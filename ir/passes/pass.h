@@ -15,8 +15,8 @@ struct Pass {
   const char* doc;      // one sentence
   void (*run)(Graph&);  // on one graph; the driver enters subgraphs
   // Fast: only where PassOptions::fast is set. RoundingEach: only where PassOptions::rounding_each is set.
-  // SignedBytes: only where PassOptions::signed_bytes is set; UnsignedBytes: only where it is not.
-  enum class When : uint8_t { Always, Fast, RoundingEach, UnsignedBytes, SignedBytes };
+  // The others: only where PassOptions::bytes asks for it.
+  enum class When : uint8_t { Always, Fast, RoundingEach, UnsignedBytes, SignedBytes, PaddedBytes };
   When when = When::Always;
 };
 
@@ -33,8 +33,9 @@ struct PassOptions {
   bool fast = false;
   // The result of every operator of float16 or bfloat16 is rounded to its type.
   bool rounding_each = false;
-  // The target multiplies activations that are signed bytes.
-  bool signed_bytes = false;
+  // The activations that the target multiplies: unsigned bytes, signed ones, or signed ones except where they
+  // are padded.
+  Pass::When bytes = Pass::When::UnsignedBytes;
   std::vector<std::pair<std::string, double>>* seconds = nullptr;  // per pass
 };
 

@@ -63,6 +63,9 @@ void quantise_early(Graph& graph);
 void unsigned_numbers(Graph& graph);
 // The other way round: unsigned bytes become signed ones that are 128 smaller.
 void signed_numbers(Graph& graph);
+// As unsigned_numbers, but only for values that are padded by what becomes 0, or that no ungrouped product
+// reads.
+void unsigned_padded(Graph& graph);
 
 // Convolutions and matrix products of dequantised 8-bit integers with constant weights, and means of such
 // integers, add up integers, exactly, in 32 bits; their sums are scaled in f32. Nodes that only choose or

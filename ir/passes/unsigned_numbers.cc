@@ -48,10 +48,24 @@ bool joins(const Node& node) { return node.op->traits.movement == Movement::Join
 // How many of its inputs a movement takes elements from.
 size_t operands(const Node& node) { return joins(node) ? node.inputs.size() : 1; }
 
+// Whether the node pads by what becomes 0.
+bool pads_by_zero(const Graph& graph, const Node& node, const Change& change) {
+  if (node.op->traits.movement != Movement::Pad || string_attribute(node, "mode") != "constant") return false;
+  const double value = input_given(node, 1) ? scalar_of(graph, node.inputs[1]).value_or(0) : 0;
+  return value + static_cast<double>(change.offset) == 0;
+}
+
+bool is_grouped(const Node& node) { return has_attribute(node, "group") && int_attribute(node, "group") > 1; }
+
 class Signs {
  public:
-  Signs(Graph& graph, const Change& change)
-      : graph_(graph), change_(change), producers_(graph.producers()), consumers_(graph.consumers()) {}
+  // With `only_padded`, values that an ungrouped product reads keep their sign unless padding becomes 0.
+  Signs(Graph& graph, const Change& change, bool only_padded = false)
+      : graph_(graph),
+        change_(change),
+        only_padded_(only_padded),
+        producers_(graph.producers()),
+        consumers_(graph.consumers()) {}
 
   void run() {
     connect();
@@ -175,7 +189,7 @@ class Signs {
   }
 
   void choose() {
-    std::set<ValueId> summed, unfit;
+    std::set<ValueId> summed, unfit, padded, whole;
     std::vector<ValueId> candidates;
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
       if (!is_candidate(id) || (maker(id) == nullptr && consumers_[static_cast<size_t>(id)].empty()))
@@ -186,10 +200,15 @@ class Signs {
         const Node& node = graph_.nodes[static_cast<size_t>(reader)];
         if (!can_read(node, id)) unfit.insert(root(id));
         if (sums(node, id) || feeds_sums(node)) summed.insert(root(id));
+        if (pads_by_zero(graph_, node, change_)) padded.insert(root(id));
+        if (sums(node, id) && !is_grouped(node)) whole.insert(root(id));
       }
     }
+    const auto keeps_sign = [&](ValueId id) {
+      return only_padded_ && whole.count(root(id)) > 0 && padded.count(root(id)) == 0;
+    };
     for (const ValueId id : candidates) {
-      if (summed.count(root(id)) > 0 && unfit.count(root(id)) == 0) chosen_.insert(id);
+      if (summed.count(root(id)) > 0 && unfit.count(root(id)) == 0 && !keeps_sign(id)) chosen_.insert(id);
     }
   }
 
@@ -377,6 +396,7 @@ class Signs {
 
   Graph& graph_;
   const Change change_;
+  const bool only_padded_;
   std::vector<Node> old_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
@@ -393,5 +413,7 @@ class Signs {
 void unsigned_numbers(Graph& graph) { Signs(graph, kToUnsigned).run(); }
 
 void signed_numbers(Graph& graph) { Signs(graph, kToSigned).run(); }
+
+void unsigned_padded(Graph& graph) { Signs(graph, kToUnsigned, true).run(); }
 
 }  // namespace tc

@@ -5,6 +5,7 @@
 
 #include "ir/error.h"
 #include "ir/target/tables.h"
+#include "ir/target/weight_pairs.h"
 
 namespace tc {
 namespace targets {
@@ -36,7 +37,7 @@ const std::vector<ProductGroup>& narrow_products(Arch arch) {
     case Arch::AArch64: return aarch64_products();
     case Arch::ArmM: return cortex_m_products();
     case Arch::RiscV64: return riscv_products();
-    case Arch::RiscV32: break;
+    case Arch::RiscV32: return riscv32_products();
   }
   return none;
 }
@@ -162,6 +163,16 @@ bool adds_products_in_scalars(const Target& target) {
 
 bool reads_widened_words(const Target& target) {
   return adds_products_in_scalars(target) && target.float_unit;
+}
+
+bool pairs_weights(const Target& target) {
+  const NarrowProduct* row = lane_product(target, 2, DType::I8, DType::I8, DType::I32);
+  return target.vector_bits == 0 && row != nullptr && row->columns == 2 && row->depth == 1;
+}
+
+Target for_least_constants(Target target) {
+  if (pairs_weights(target)) target.lane_products.clear();
+  return target;
 }
 
 bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b) {

@@ -28,4 +28,14 @@ const std::vector<ProductGroup>& riscv_products() {
   return groups;
 }
 
+// Of 32 bits, for microcontrollers: a multiplication of words multiplies two weights that one word holds by
+// the same number (the primitive `pairs`).
+const std::vector<ProductGroup>& riscv32_products() {
+  using enum DType;
+  using enum ProductRoute;
+  static const std::vector<ProductGroup> groups = {
+      {"m", Lanes, 1, 2, 27, {{"mul", "", "m", I8, I8, I32, 1, 2, 1, 1, 1}}}};
+  return groups;
+}
+
 }  // namespace tc::targets

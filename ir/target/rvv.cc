@@ -142,7 +142,7 @@ std::vector<Row> riscv_rows() {
   };
   rows.push_back({with_short_addresses(scalar(), "rv32imfc", ""),
                   "32-bit RISC-V without vectors, for systems without an OS",
-                  {},
+                  {"m"},
                   {}});
   rows.push_back({with_short_addresses(vector(128), "rv32imfc_zve32f", ",+zve32f,+zvl128b"),
                   "32-bit RISC-V with vectors of float32, of 128 bits or more, for systems without an OS",

@@ -57,6 +57,7 @@ struct ProductGroup {
 // that fits. Pointers to the rows stay valid.
 const std::vector<ProductGroup>& x86_products();
 const std::vector<ProductGroup>& riscv_products();
+const std::vector<ProductGroup>& riscv32_products();
 const std::vector<ProductGroup>& aarch64_products();
 const std::vector<ProductGroup>& cortex_m_products();
 const std::vector<ProductGroup>& narrow_products(Arch arch);

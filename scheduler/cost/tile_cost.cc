@@ -239,6 +239,24 @@ static bool leaves_integer_registers(const TileProblem& problem, const Target& t
          sums + (problem.halves ? kOperandsOfWords : kOperands) <= target.integer_registers;
 }
 
+std::optional<TileChoice> tile_of_pairs(const TileProblem& problem, const Target& target, int64_t results,
+                                        int64_t columns) {
+  // Instructions for each product: a multiplication and an addition, or, for four products, two
+  // multiplications, one addition of both and three that take them apart; and once for each result, behind
+  // the sums.
+  constexpr double kPlain = 2, kPaired = 7.0 / 4, kBehind = 3.0 / 2;
+  constexpr int64_t kVectors = 2;
+  if (problem.blocks % kVectors != 0) return std::nullopt;
+  TileChoice best{kVectors, 1, 0};
+  while (best.columns < problem.columns &&
+         leaves_integer_registers(problem, target, kVectors * problem.lanes * (best.columns + 1)))
+    ++best.columns;
+  const double plain = kPlain + 1 / static_cast<double>(results) + 1 / static_cast<double>(columns);
+  best.cycles = kPaired + 1 / static_cast<double>(kVectors * problem.lanes) +
+                1 / static_cast<double>(2 * best.columns) + kBehind / problem.steps;
+  return best.cycles < plain ? std::optional(best) : std::nullopt;
+}
+
 TileChoice choose_tile(const TileProblem& problem, const Target& target) {
   TileChoice best;
   best.cycles = INFINITY;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/target/target.h"
@@ -61,6 +62,12 @@ bool leaves_registers(const Target& target, int64_t bytes, int64_t sums);
 TileChoice choose_tile(const TileProblem& problem, const Target& target);
 // Cycles of the whole problem with a given tile.
 double tile_cycles(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns);
+
+// A tile of two vectors whose weights are multiplied two at a time (the primitive `pairs`), where it takes
+// fewer instructions for each product than a tile of `results` by `columns` with one multiplication for each;
+// else nothing.
+std::optional<TileChoice> tile_of_pairs(const TileProblem& problem, const Target& target, int64_t results,
+                                        int64_t columns);
 
 // Whether a constant of `size` bytes comes from memory: a model that has such a constant has several, which
 // no cache holds together.

@@ -8,6 +8,7 @@
 #include "ir/target/narrow_product.h"
 #include "scheduler/algebra/algorithms.h"
 #include "ir/target/register_groups.h"
+#include "ir/target/weight_pairs.h"
 
 namespace tc {
 namespace {
@@ -471,6 +472,43 @@ Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
   if (taken.columns.empty() && has_doubled_lanes(facts, taken.lanes) && !taken.over_reduction)
     taken.tile.vectors = 1;
   return taken;
+}
+
+std::optional<PairedWeights> pays_in_pairs(const ReductionFacts& facts, const ReductionChoice& choice,
+                                           const Choice& taken, const ReductionKnobs& knobs) {
+  const Statement& sum = facts.sum();
+  const Expr& value = *sum.value;
+  if (!pairs_weights(facts.target()) || knobs.words == 1 || taken.over_reduction) return std::nullopt;
+  if (sum.reduction != Reduction::Sum || value.dtype != DType::I32 || value.kind != Expr::Kind::Binary ||
+      value.binary != BinaryOp::Mul)
+    return std::nullopt;
+  const Access *shared = nullptr, *weights = nullptr;
+  for (const ExprPtr& operand : value.operands) {
+    if (!is_cast_byte(*operand) || operand->operands[0]->dtype != DType::I8) return std::nullopt;
+    const Access& access = operand->operands[0]->access;
+    (depends_on(access, taken.vector) ? weights : shared) = &access;
+  }
+  if (shared == nullptr || weights == nullptr || !facts.packable(*weights)) return std::nullopt;
+  // Both steps' words of all lanes are in registers while the columns take turns: fewer lanes leave room for
+  // more columns.
+  TileProblem problem = choice.problem;
+  if (!taken.columns.empty() && problem.lanes % 2 == 0 &&
+      facts.extent(taken.vector, 1) % problem.lanes == 0) {
+    problem.lanes /= 2;
+    problem.blocks *= 2;
+  }
+  const auto tile =
+      tile_of_pairs(problem, facts.target(), taken.tile.vectors * taken.lanes, taken.tile.columns);
+  if (!tile) return std::nullopt;
+  // The innermost one of which there are two steps wherever there is one.
+  const std::vector<std::string> sums = facts.reduction_order(taken.vector, taken.columns);
+  const auto steps = std::find_if(sums.rbegin(), sums.rend(), [&](const std::string& name) {
+    const int64_t extent = facts.extent(name, 1);
+    return extent > 0 && extent % 2 == 0 && !facts.constrained(name) && depends_on(*shared, name) &&
+           depends_on(*weights, name);
+  });
+  if (steps == sums.rend()) return std::nullopt;
+  return PairedWeights{*tile, problem.lanes, *steps};
 }
 
 bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs) {

@@ -2,6 +2,7 @@
 // cycles.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,15 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
 // known to be better than the analytic cost model predicts.
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice);
 
+// The tile of a sum of products of signed bytes whose weights pay in pairs, two in a word, and the iterator
+// that counts the steps of which two are added up before they are taken apart; nothing where they do not.
+struct PairedWeights {
+  TileChoice tile;
+  int64_t lanes = 1;
+  std::string steps;
+};
+std::optional<PairedWeights> pays_in_pairs(const ReductionFacts& facts, const ReductionChoice& choice,
+                                           const Choice& taken, const ReductionKnobs& knobs);
 // Whether it pays to store the constant of a matrix-vector product as 21-bit numbers, three in two words:
 // reading two thirds of the bytes is worth the conversion to floats where the constant does not fit the
 // second caches of all threads together.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/weight_pairs.h"
 #include "scheduler/default/write.h"
 
 namespace tc {
@@ -43,11 +44,19 @@ PlannedReduction PreparedReduction::plan(const ReductionChoice& which, const Red
   } else {
     const bool words = pays_in_words(facts, choice, knobs);
     if (words) choice.tile.vectors = kValuesInWords;
+    const auto pairs = pays_in_pairs(facts, which, choice, knobs);
+    if (pairs) {
+      choice.tile = pairs->tile;
+      choice.lanes = pairs->lanes;
+    }
     const LaneLayout layout = lay_out_lanes(reduction, choice);
     iterators = plan_iterators(facts, choice, layout, knobs);
     write(reduction, *iterators);
     for (const std::string& line : constant_packings(facts, *iterators, choice, knobs))
       reduction.builder.attempt(line);
+    if (pairs && iterators->vector_count == kValuesInPair)
+      reduction.builder.attempt("algorithm ", reduction.sum, " pairs ", iterators->vectors, " ",
+                                pairs->steps);
     if (words && iterators->vector_count == kValuesInWords)
       reduction.builder.attempt("algorithm ", reduction.sum, " int21 ", iterators->vectors);
     loops = plan_tile_loops(facts, *iterators, choice, knobs);

@@ -19,6 +19,7 @@
   X(bf16x3)                      \
   X(uint8)                       \
   X(int21)                       \
+  X(pairs)                       \
   X(unit)                        \
   X(load_tile)                   \
   X(place)                       \

@@ -1,14 +1,15 @@
-"""Instructions and memory of MLPerf Tiny's networks of 8-bit integers on Arm's microcontrollers.
+"""Instructions and memory of MLPerf Tiny's networks of 8-bit integers on microcontrollers.
 
 `python -m tests.bench.microcontrollers [FILE ...] [--target TARGET] [--max-ram SIZE]
-[--profile COUNT]`: the files are those of $TC_MODELS/mlperf_tiny. Each is exported as kind `bare`,
-linked with the example's start-up code and run once on seeded input by qemu-system-arm, which
-counts the instructions of the run (tests/qemu/address_counts.cc), and the cycles that these take by
-the core's table of timings (tests/bench/cortex_m_cycles.py). `small_mobilenet` in place of a file
-is the network of tests/bench/small_mobilenet.py. Beside them, for the Cortex-M4, are the
-instructions of TensorFlow Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of
-summer 2026, `gcc -O2`), counted alike. With --profile, also the addresses that execute most often,
-with their instructions. Fails where a network's result is not that of tc on this machine.
+[--max-flash SIZE] [--profile COUNT]`: the files are those of $TC_MODELS/mlperf_tiny. Each is
+exported as kind `bare`, linked with the example's start-up code and run once on seeded input by
+qemu-system-arm or, for targets rv32imfc, by qemu-system-riscv32. These count the instructions of
+the run (tests/qemu/address_counts.cc), and of a Cortex-M the cycles that they take by the core's
+table of timings (tests/bench/cortex_m_cycles.py). `small_mobilenet` in place of a file is the
+network of tests/bench/small_mobilenet.py. Beside them, for the Cortex-M4, are the instructions of
+TensorFlow Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of summer 2026,
+`gcc -O2`), counted alike. With --profile, also the addresses that execute most often, with their
+instructions. Fails where a network's result is not that of tc on this machine.
 """
 
 import argparse
@@ -23,8 +24,9 @@ import tc
 
 from tests.bench import small_mobilenet
 from tests.bench.cortex_m_cycles import TIMINGS, modelled_cycles
-from tests.runtime.bare_models import BARE, run_tool
+from tests.runtime.bare_models import BARE, link, run_tool
 from tests.runtime.cortex_m import BOARDS, boot, link_for_board
+from tests.runtime.test_bare_boot import boot as boot_virt
 from tests.support import ROOT, verdict
 
 # Instructions of one inference by TensorFlow Lite for Microcontrollers with CMSIS-NN.
@@ -88,9 +90,16 @@ def sample_of(port):
     return random.standard_normal(shape).astype(port.dtype)
 
 
-def build(file, target, folder, max_ram=None):
+def build(file, target, folder, max_ram=None, max_flash=None):
     """The program that runs the network once, the sizes of its parts, and its sample."""
-    module = tc.compile(str(file), target=target, max_ram=max_ram, quantised=QUANTISED, log=False)
+    module = tc.compile(
+        str(file),
+        target=target,
+        max_ram=max_ram,
+        max_flash=max_flash,
+        quantised=QUANTISED,
+        log=False,
+    )
     sizes = module.export(folder / "model.o", kind="bare")
     sample = sample_of(module.inputs[0])
     values = ", ".join(map(repr, sample.ravel().tolist()))
@@ -98,16 +107,24 @@ def build(file, target, folder, max_ram=None):
         f"static const MODEL_INPUT_0_TYPE sample[MODEL_INPUT_0_ELEMENTS] = {{{values}}};\n"
     )
     (folder / "main.c").write_text(PROGRAM)
-    # The boards of all cores but the Cortex-M33 and M55 have 4 MB of each memory.
-    script = (BARE / "mps2.ld").read_text()
-    if not BOARDS[target].startswith("mps3"):
-        script = script.replace("LENGTH = 512K", "LENGTH = 4M").replace("256K", "4M")
+    return program_of(folder, target), sizes, sample
+
+
+def program_of(folder, target):
+    """The program of main.c and model.o for the target's board."""
+    plain, sources = target.partition("+")[0], [folder / "main.c"]
+    if plain in BOARDS:
+        # The boards of all cores but the Cortex-M33 and M55 have 4 MB of each memory.
+        script = (BARE / "mps2.ld").read_text()
+        if not BOARDS[plain].startswith("mps3"):
+            script = script.replace("LENGTH = 512K", "LENGTH = 4M").replace("256K", "4M")
+        (folder / "board.ld").write_text(script)
+        return link_for_board(folder, plain, sources, script=folder / "board.ld")
+    sources += [BARE / "virt_riscv64.S", BARE / "virt_riscv64.c"]
+    script = (BARE / "virt_riscv64.ld").read_text()
+    script = script.replace("LENGTH = 1M", "LENGTH = 4M").replace("0x80200000", "0x80800000")
     (folder / "board.ld").write_text(script)
-    return (
-        link_for_board(folder, target, [folder / "main.c"], script=folder / "board.ld"),
-        sizes,
-        sample,
-    )
+    return link(folder, plain, sources, "-T", folder / "board.ld")
 
 
 def count(program, target, folder, counting):
@@ -115,9 +132,11 @@ def count(program, target, folder, counting):
     place = folder / "counts.txt"
     begin, end = (address_of(program, f"measure_{name}") for name in ("begin", "end"))
     options = f"{counting},out={place},begin=0x{begin},end=0x{end}"
-    code, output = boot(program, target, "-plugin", options)
+    plain = target.partition("+")[0]
+    run = boot if plain in BOARDS else boot_virt
+    code, output = run(program, plain, "-plugin", options)
     if code != 0:
-        raise SystemExit(f"the program failed on {BOARDS[target]}: {output}")
+        raise SystemExit(f"the program failed on {target}: {output}")
     rows = [line.split() for line in place.read_text().splitlines()]
     return {int(address, 16): int(times) for address, times in rows}, bytes.fromhex(output.strip())
 
@@ -155,8 +174,9 @@ def main(arguments):
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", nargs="*", metavar="FILE", type=Path)
-    parser.add_argument("--target", default="cortex-m4", choices=BOARDS)
+    parser.add_argument("--target", default="cortex-m4")
     parser.add_argument("--max-ram", metavar="SIZE")
+    parser.add_argument("--max-flash", metavar="SIZE")
     parser.add_argument("--profile", type=int, default=0, metavar="COUNT")
     given = parser.parse_args(arguments)
     folder = Path(os.environ.get("TC_MODELS", "")) / "mlperf_tiny"
@@ -173,7 +193,7 @@ def main(arguments):
             if str(file) == "small_mobilenet":
                 file = work / "small_mobilenet.onnx"
                 file.write_bytes(small_mobilenet.model())
-            program, sizes, sample = build(file, given.target, work, given.max_ram)
+            program, sizes, sample = build(file, given.target, work, given.max_ram, given.max_flash)
             counts, output = count(program, given.target, work, counting)
             expected = numpy.asarray(
                 tc.compile(str(file), threads=1, quantised=QUANTISED, log=False)(sample)

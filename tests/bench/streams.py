@@ -17,11 +17,9 @@ from pathlib import Path
 import numpy
 import tc
 
-from tests.bench.microcontrollers import address_of, disassembly, plugin, print_profile
+from tests.bench.microcontrollers import count, plugin, print_profile, program_of
 from tests.frontend.stream_models import front_end_model, sounds, stream_model
-from tests.runtime.bare_models import BARE, link, write_samples
-from tests.runtime.cortex_m import BOARDS, boot, link_for_board
-from tests.runtime.test_bare_boot import boot as boot_virt
+from tests.runtime.bare_models import write_samples
 from tests.support import models_folder, verdict
 
 STEPS = 9
@@ -63,22 +61,6 @@ def models():
     ]
 
 
-def program_of(folder, target):
-    """A program of main.c, model.o and samples.h, and the function that boots it."""
-    plain, sources = target.partition("+")[0], [folder / "main.c"]
-    if plain in BOARDS:
-        script = (BARE / "mps2.ld").read_text()
-        if not BOARDS[plain].startswith("mps3"):
-            script = script.replace("LENGTH = 512K", "LENGTH = 4M").replace("256K", "4M")
-        (folder / "board.ld").write_text(script)
-        return link_for_board(folder, plain, sources, script=folder / "board.ld"), boot
-    sources += [BARE / "virt_riscv64.S", BARE / "virt_riscv64.c"]
-    script = (BARE / "virt_riscv64.ld").read_text()
-    script = script.replace("LENGTH = 1M", "LENGTH = 4M").replace("0x80200000", "0x80800000")
-    (folder / "board.ld").write_text(script)
-    return link(folder, plain, sources, "-T", folder / "board.ld"), boot_virt
-
-
 def measure(target, row, folder, counting):
     """(executions by address, sizes, whether the last result is right, the program)."""
     _, model, samples, options, _ = row
@@ -86,19 +68,12 @@ def measure(target, row, folder, counting):
     sizes = module.export(folder / "model.o", kind="bare")
     write_samples(folder, samples)
     (folder / "main.c").write_text(PROGRAM)
-    program, run = program_of(folder, target)
-    place = folder / "counts.txt"
-    begin, end = (address_of(program, f"measure_{name}") for name in ("begin", "end"))
-    marks = f"{counting},out={place},begin=0x{begin},end=0x{end}"
-    code, output = run(program, target.partition("+")[0], "-plugin", marks)
-    if code != 0:
-        raise SystemExit(f"the program failed: {output}")
+    program = program_of(folder, target)
+    counts, output = count(program, target, folder, counting)
     here = tc.compile(model, threads=1, log=False, **options)
     wanted = numpy.asarray([here(sample) for sample in samples][-1])
-    found = numpy.frombuffer(bytes.fromhex(output.strip()), wanted.dtype).reshape(wanted.shape)
+    found = numpy.frombuffer(output, wanted.dtype).reshape(wanted.shape)
     near = 0 if wanted.dtype != numpy.float32 else 1e-3
-    rows = [line.split() for line in place.read_text().splitlines()]
-    counts = {int(address, 16): int(times) for address, times in rows}
     return counts, sizes, numpy.allclose(found, wanted, atol=near, rtol=0), program
 
 

@@ -10,6 +10,7 @@
 #include "ir/target/narrow_product.h"
 #include "ir/target/riscv_cores.h"
 #include "ir/target/tables.h"
+#include "ir/target/weight_pairs.h"
 
 namespace tc {
 namespace {
@@ -289,7 +290,7 @@ TEST(Target, UnitsOfArmFollowTheFeatures) {
 
 // What every row has to say for the code that reads it.
 TEST(Target, InstructionsFillTheRegisters) {
-  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64, Arch::ArmM}) {
+  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::RiscV32, Arch::AArch64, Arch::ArmM}) {
     for (const targets::ProductGroup& unit : targets::narrow_products(arch)) {
       for (const NarrowProduct& row : unit.instructions) {
         EXPECT_EQ(row.rows, unit.rows) << row.name;
@@ -314,6 +315,19 @@ TEST(Target, InstructionsFillTheRegisters) {
       }
     }
   }
+}
+
+// Two weights in a word are multiplied at a time where no instruction adds up products of bytes.
+TEST(Target, ScalarCoresOf32BitsPairWeights) {
+  for (const char* name : {"rv32imfc", "rv32imfc+zba,+zbb"}) {
+    const Target target = parse_target(name);
+    EXPECT_TRUE(pairs_weights(target)) << name;
+    EXPECT_EQ(byte_products(target), 0) << name;
+    EXPECT_FALSE(pairs_weights(for_least_constants(target))) << name;
+    EXPECT_FALSE(pairs_weights(for_least_code(target))) << name;
+  }
+  for (const char* name : {"rv32imfc_zve32f", "rv64gc", "rv64gcv", "cortex-m4", "cortex-m0plus", "x86-64-v4"})
+    EXPECT_FALSE(pairs_weights(parse_target(name))) << name;
 }
 
 // Signed numbers are what kernels multiply: where an instruction takes b as unsigned, its row says so.

@@ -119,7 +119,7 @@ TEST(WordsNative, PackingsThatAreNoWordsAreTold) {
   EXPECT_EQ(refused("words v", "words v"), "");
   const auto told = [](const std::string& counter) {
     return "kernel 'words': the packing of 'K' has no dimension '" + counter +
-           "' of two words of i32 with scales";
+           "' of two words of i32 with scales, or of one without";
   };
   EXPECT_EQ(refused("words v", "words k"), told("k"));
   EXPECT_EQ(refused("words v", "words x"), told("x"));
