@@ -1,6 +1,7 @@
 /* Runs a model of C source on the simulator Spike, without an operating system: an input that is compiled
  * into the program (input.inc, its bytes), and its output as bytes on the console. MODEL_OUTPUT_BYTES says
- * how many these are. */
+ * how many these are. The exit status is 0, 1 where the model refuses its arguments, or 2 at a trap, whose
+ * cause and value are the output then. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,8 +22,8 @@ static void write_bytes(const void* bytes, uint64_t count) {
   fromhost = 0;
 }
 
-static _Noreturn void finish(int failed) {
-  for (;;) tohost = failed ? 3 : 1;
+static _Noreturn void finish(int status) {
+  for (;;) tohost = (uint64_t)status << 1 | 1;
 }
 
 /* A compiler may make calls of these. */
@@ -53,10 +54,16 @@ __attribute__((used)) void start(void) {
 }
 
 /* mtvec takes addresses that are multiples of 4. */
-__attribute__((aligned(4))) _Noreturn void failed(void) { finish(1); }
+__attribute__((aligned(4))) _Noreturn void trapped(void) {
+  static uint64_t trap[2];
+  __asm__ volatile("csrr %0, mcause\n csrr %1, mtval" : "=r"(trap[0]), "=r"(trap[1]));
+  write_bytes(trap, sizeof trap);
+  finish(2);
+}
 
+/* The state of floats and of vectors (where there are any) is on. */
 __attribute__((naked, section(".text.begin"), used)) void begin(void) {
   __asm__ volatile(
-      "la t0, failed\n csrw mtvec, t0\n li t0, 0x2000\n csrs mstatus, t0\n csrw fcsr, zero\n"
+      "la t0, trapped\n csrw mtvec, t0\n li t0, 0x2200\n csrs mstatus, t0\n csrw fcsr, zero\n"
       "la sp, stack_end\n call start");
 }

@@ -1,11 +1,6 @@
 """Programs whose core executes an accelerator's instructions, on the simulator Spike with an
 extension that knows them: the same bits as the interpreter's."""
 
-import shutil
-import subprocess
-import sysconfig
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tc
@@ -13,79 +8,28 @@ import tc
 from ..placements import quantised_layers
 from ..support import models_folder
 from .c_models import macros
+from .spike import ILLEGAL_INSTRUCTION, MISSING, Trapped, build_extension, run_program
 from .test_accelerators import bytes_of, convolution, product, quantised_convolution
 
-HERE = Path(__file__).parent
-PACKAGE = Path(sysconfig.get_paths()["purelib"]) / "riscv" / "data"  # of the Python package spike
-SPIKE, COMPILER = PACKAGE / "bin" / "spike", "riscv64-linux-gnu-gcc"
 TARGET = "rv64gc+accel:gemmini16"
-MISSING = [
-    name
-    for name, found in (
-        ("spike (pip install --pre spike)", SPIKE.exists()),
-        ("dtc (device-tree-compiler)", shutil.which("dtc")),
-        ("g++", shutil.which("g++")),
-        (COMPILER, shutil.which(COMPILER)),
-    )
-    if not found
-]
+CUSTOM_3 = 0x7B  # the opcode of Gemmini's instructions
 pytestmark = pytest.mark.skipif(bool(MISSING), reason="not installed: " + ", ".join(MISSING))
-
-
-def command(*words, cwd=None):
-    done = subprocess.run([str(each) for each in words], capture_output=True, cwd=cwd, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-4000:]
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory):
     """The library with which Spike knows Gemmini."""
-    library = tmp_path_factory.mktemp("spike") / "libgemmini.so"
-    include = PACKAGE / "include"
-    folders = [f"-I{each}" for each in (include, include / "riscv", include / "softfloat")]
-    # The package is compiled with the library's old strings.
-    flags = ["-std=c++20", "-O2", "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0"]
-    command("g++", *flags, *folders, HERE / "gemmini_extension.cc", "-o", library)
-    return library
+    return build_extension("gemmini_extension.cc", tmp_path_factory.mktemp("spike"))
 
 
 def run(module, x, extension, folder):
     """The output of the model's program on Spike."""
     module.export(folder / "model.c", kind="c")
-    text = (folder / "model.c").read_text()
-    assert "gemmini16_MATMUL(" in text
-    (folder / "input.inc").write_text(",".join(map(str, x.tobytes())))
-    numbers = macros(folder / "model.c")
-    flags = ["-O2", "-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany", "-msmall-data-limit=0"]
-    flags += [
-        "-ffreestanding",
-        "-fno-builtin",
-        "-fno-tree-loop-distribute-patterns",
-        "-fno-pic",
-        "-nostdlib",
-        "-static",
-        "-no-pie",
-    ]
-    command(
-        COMPILER,
-        *flags,
-        f"-DMODEL_OUTPUT_BYTES={numbers['MODEL_OUTPUT_0_BYTES']}",
-        "-I.",
-        HERE / "spike_program.c",
-        "model.c",
-        "model_weights.c",
-        f"-T{HERE / 'spike_program.ld'}",
-        "-Wl,--no-relax,--build-id=none",
-        "-lm",
-        "-lgcc",
-        "-o",
-        "program",
-        cwd=folder,
-    )
-    isa = ["--isa=rv64gc_zicntr_xgemmini", f"--extlib={extension}", "--priv=m", "-m64"]
+    assert "gemmini16_MATMUL(" in (folder / "model.c").read_text()
+    size = macros(folder / "model.c")["MODEL_OUTPUT_0_BYTES"]
+    files, isa = ["model.c", "model_weights.c"], "rv64gc_zicntr_xgemmini"
+    output = run_program(files, size, x, isa, extension, folder)
     port = module.outputs[0]
-    output = command(SPIKE, *isa, folder / "program")
     return np.frombuffer(output, port.dtype).reshape(port.shape)
 
 
@@ -139,5 +83,6 @@ def test_instructions_leave_the_memories(extension, tmp_path):
     assert text.count("INT64_C(1)) << 31") > 1
     header.write_text(text.replace("INT64_C(1)) << 31", "INT64_C(1)) << 28"))
     module.export = lambda *_, **__: None  # the changed header stays
-    with pytest.raises(AssertionError):
+    with pytest.raises(Trapped) as trap:
         run(module, x, extension, tmp_path)
+    assert trap.value.cause == ILLEGAL_INSTRUCTION and trap.value.value & 0x7F == CUSTOM_3
