@@ -10,11 +10,12 @@ import runpy
 
 from .errors import TargetError
 from .native import compiler
-from .sizes import size_option
+from .sizes import EXPECTED, bytes_of
 
 HOST = "host"  # the name of the core's memory in operands
 IN_TARGET = re.compile(r"\+accel:([A-Za-z0-9_]+)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+MAX_NUMBER = 2**31 - 1  # of bytes of a step, trips, cycles; sizes of memories may be larger
 
 _loaded = {}  # by name
 
@@ -36,11 +37,7 @@ class Accelerator:
         self.block = _whole(block, f"accelerator '{name}': block")
         self.issue_cycles = _whole(issue_cycles, f"accelerator '{name}': issue_cycles")
         self.queue = _whole(queue, f"accelerator '{name}': queue")
-        if not isinstance(wait, str):
-            raise TargetError(
-                f"accelerator '{name}': wait is {wait!r}, not the text of an instruction"
-            )
-        self.wait = wait
+        self.wait = _text(wait, f"accelerator '{name}': wait", "the text of an instruction")
         self.memories = []
         self.instructions = []
 
@@ -50,9 +47,12 @@ class Accelerator:
         at rows, elements along their last subscript are in one row, other steps are whole
             rows."""
         where = f"accelerator '{self.name}', memory '{name}'"
-        bytes_ = size_option("size", size, "")
-        alignment = max(_whole(alignment, where), _whole(row, where))
-        self.memories.append((_identifier(name, where), bytes_, alignment, row))
+        bytes_ = bytes_of(size)
+        if bytes_ is None:
+            raise TargetError(f"{where}: its size is {size!r}; give {EXPECTED}")
+        alignment = _whole(alignment, f"{where}: its alignment")
+        row = _whole(row, f"{where}: its row")
+        self.memories.append((_identifier(name, where), bytes_, max(alignment, row), row))
 
     def unit(self, name):
         """A unit of the accelerator, which executes one command at a time."""
@@ -95,6 +95,10 @@ class Unit:
         """
         where = f"accelerator '{self._accelerator.name}', instruction '{name}'"
         _identifier(name, where)
+        _text(meaning, f"{where}: its meaning", "an assignment such as 'c[i] = a[i]'")
+        _text(cycles, f"{where}: its cycles", "a formula such as '8 + i'")
+        operands = _named(operands, f"{where}: its operands")
+        limits = _named(limits, f"{where}: its limits")
         written = re.match(r"\s*([A-Za-z_]\w*)\s*\[([^\]]*)\]\s*(\+=|max=|=)", meaning)
         if not written:
             raise TargetError(
@@ -104,12 +108,10 @@ class Unit:
         limits = {key: each for key, each in limits.items() if key not in numbers}
         lines = [f"kernel {name}"]
         for iterator, limit in limits.items():
-            _identifier(iterator, where)
-            lines.append(
-                f"parameter trips_{iterator} = trips_{iterator} in [1, {_whole(limit, where)}]"
-            )
-        for number, (smallest, largest) in numbers.items():
-            _identifier(number, where)
+            most = _whole(limit, f"{where}: the limit of '{iterator}'")
+            lines.append(f"parameter trips_{iterator} = trips_{iterator} in [1, {most}]")
+        for number, range_ in numbers.items():
+            smallest, largest = _range(range_, f"{where}: the range of '{number}'")
             lines.append(f"parameter {number} = {number} in [{smallest}, {largest}]")
         memories, steps = [], {}
         for operand, place in sorted(operands.items(), key=lambda each: each[0] == written[1]):
@@ -141,7 +143,9 @@ class Unit:
         access = re.search(rf"\b{re.escape(_identifier(operand, where))}\s*\[([^\]]*)\]", meaning)
         if not access:
             raise TargetError(f"{where}: its meaning does not have the operand '{operand}'")
-        read = re.fullmatch(r"\s*(\S+)\s+([^\s=]+)((?:\s+\w+=\d+)*)\s*", place)
+        read = isinstance(place, str) and re.fullmatch(
+            r"\s*(\S+)\s+([^\s=]+)((?:\s+\w+=\d+)*)\s*", place
+        )
         if not read:
             raise TargetError(
                 f"{where}: operand '{operand}' is {place!r}; write its type and its memory, as 'u8 {HOST}'"
@@ -149,33 +153,70 @@ class Unit:
         shape = ", ".join("trips_" + each.strip() for each in access[1].split(","))
         scope = "output" if operand == written else "input"
         lines.append(f"{scope} {operand} {read[1]}[{shape}]")
-        steps = [each.split("=") for each in read[3].split()]
         memory = "" if read[2] == HOST else read[2]
-        return memory, *((iterator, int(bytes_)) for iterator, bytes_ in steps)
+        steps = []
+        for iterator, bytes_ in (each.split("=") for each in read[3].split()):
+            if len(bytes_) > len(str(MAX_NUMBER)) or int(bytes_) > MAX_NUMBER:
+                raise TargetError(
+                    f"{where}: operand '{operand}' has a step of {bytes_} bytes along '{iterator}'; give at most {MAX_NUMBER}"
+                )
+            steps.append((iterator, int(bytes_)))
+        return memory, *steps
 
 
 def _words(encoding, where):
     """The words of an encoding: each its text, and for each register its bits and formulas."""
+    if not isinstance(encoding, (tuple, list)):
+        raise TargetError(f"{where}: its encoding is {encoding!r}; give a list of words")
     words = []
     for word in encoding:
         assembly, *registers = word if isinstance(word, (tuple, list)) and word else [None]
-        fields = [
-            each
+        formulas = [
+            formula
             for register in registers
             if isinstance(register, dict)
-            for each in register.items()
+            for formula in register.values()
         ]
-        fits = all(isinstance(bit, int) and isinstance(formula, str) for bit, formula in fields)
-        if (
-            not isinstance(assembly, str)
-            or not fits
-            or not all(isinstance(each, dict) for each in registers)
-        ):
+        parts = [assembly, *formulas]
+        if not all(map(_is_text, parts)) or not all(isinstance(each, dict) for each in registers):
             raise TargetError(
                 f"{where}: {word!r} is no word of an encoding; write it as ('mv x1, %0', {{0: 'a', 32: 'n'}})"
             )
+        for bit in (bit for register in registers for bit in register):
+            if isinstance(bit, bool) or not isinstance(bit, int) or not 0 <= bit <= 63:
+                raise TargetError(
+                    f"{where}: the word {assembly!r} has a value from bit {bit!r} on; registers have bits 0 to 63"
+                )
         words.append((assembly, [list(register.items()) for register in registers]))
     return words
+
+
+def _is_text(value):
+    """Whether the value is a text that native code can have: no half of a pair of UTF-16."""
+    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
+
+
+def _text(value, what, expected):
+    if not _is_text(value):
+        raise TargetError(f"{what} is {value!r}, not {expected}")
+    return value
+
+
+def _named(value, what):
+    if not isinstance(value, dict):
+        raise TargetError(f"{what} are {value!r}; give a dictionary by their names")
+    for name in value:
+        _identifier(name, what)
+    return value
+
+
+def _range(value, what):
+    whole = all(isinstance(each, int) and abs(each) <= MAX_NUMBER for each in value)
+    if len(value) != 2 or not whole:
+        raise TargetError(
+            f"{what} is {value!r}; give its smallest and its largest number, whole numbers from -{MAX_NUMBER} to {MAX_NUMBER}"
+        )
+    return value
 
 
 def _identifier(name, where):
@@ -185,8 +226,9 @@ def _identifier(name, where):
 
 
 def _whole(number, where):
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise TargetError(f"{where} is {number!r}, not a whole number")
+    whole = isinstance(number, int) and not isinstance(number, bool)
+    if not whole or not 0 <= number <= MAX_NUMBER:
+        raise TargetError(f"{where} is {number!r}, not a whole number from 0 to {MAX_NUMBER}")
     return number
 
 
@@ -203,19 +245,19 @@ def load(file):
     path = os.fspath(file)
     try:
         found = runpy.run_path(path).get("accelerator")
+        if isinstance(found, Accelerator):
+            return add(found)
     except OSError as error:
         raise TargetError(f"accelerator file '{path}' cannot be read: {error.strerror}") from error
-    except TargetError:
-        raise
+    except TargetError as error:
+        raise TargetError(f"accelerator file '{path}': {error}") from error
     except (Exception, SystemExit) as error:
         raise TargetError(
             f"accelerator file '{path}' ends with {type(error).__name__}: {error}; it is executed as Python"
         ) from error
-    if not isinstance(found, Accelerator):
-        raise TargetError(
-            f"accelerator file '{path}' does not make an Accelerator called `accelerator`; see docs/accelerators.md"
-        )
-    return add(found)
+    raise TargetError(
+        f"accelerator file '{path}' does not make an Accelerator called `accelerator`; see docs/accelerators.md"
+    )
 
 
 def plan_for(options):

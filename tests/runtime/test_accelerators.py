@@ -398,7 +398,39 @@ COPY = (
             "wait is 3, not the text of an instruction",
         ),
         (HEAD + COPY.replace("'i': 8", "'i': 0"), "the range of parameter 'trips_i' is empty"),
-        (HEAD + COPY.replace("'i': 8", "'i': 'x'"), "is 'x', not a whole number"),
+        (
+            HEAD + COPY.replace("'i': 8", "'i': 'x'"),
+            "the limit of 'i' is 'x', not a whole number from 0 to 2147483647",
+        ),
+        (
+            HEAD + COPY.replace("u8 m", f"u8 m i={10**30}"),
+            f"operand 'b' has a step of {10**30} bytes along 'i'; give at most 2147483647",
+        ),
+        (
+            HEAD + COPY + "accelerator.unit('u').encode('LOAD', [('nop', {1 << 40: 'a'})])",
+            "the word 'nop' has a value from bit 1099511627776 on; registers have bits 0 to 63",
+        ),
+        (
+            HEAD + COPY + "accelerator.unit('u').encode('LOAD', 3)",
+            "its encoding is 3; give a list of words",
+        ),
+        (
+            HEAD + COPY.replace("{'i': 8}", "3"),
+            "its limits are 3; give a dictionary by their names",
+        ),
+        (
+            HEAD + COPY.replace("{'i': 8}", "{'i': 8, 'n': (1,)}"),
+            "the range of 'n' is (1,); give its smallest and its largest number, whole numbers from",
+        ),
+        (
+            HEAD + COPY.replace("'b[i] = a[i]'", "None"),
+            "its meaning is None, not an assignment such as 'c[i] = a[i]'",
+        ),
+        (HEAD + COPY.replace("'i')", "3)"), "its cycles is 3, not a formula such as '8 + i'"),
+        (
+            HEAD.replace("1024", "'much'") + COPY,
+            "memory 'm': its size is 'much'; give a number of bytes, alone or with a unit",
+        ),
         (HEAD.replace("1024", "1 << 40") + COPY, "memory 'm' has 1099511627776 bytes"),
         (
             HEAD.replace("1024", "1024, 3") + COPY,
@@ -414,7 +446,44 @@ def test_wrong_files(tmp_path, body, text):
     path = write(tmp_path, body)
     with pytest.raises(tc.TargetError) as caught:
         accelerator.load(path)
-    assert text in str(caught.value)
+    assert text in str(caught.value) and str(path) in str(caught.value)
+
+
+# What no argument of a description is, as Python.
+HOSTILE = ("None", "-1", "1 << 70", "True", "2.5", "float('nan')", "'\\ud800'", "'a\\nb'", "b'x'")
+HOSTILE += ("[]", "{}", "{None: None}", "{'i': (1, 1 << 70)}", "[('nop', {-1: 'a'})]", "object()")
+VALUES = {
+    "Accelerator": ("'mine'", "16", "1", "2", "''"),
+    "memory": ("'m'", "1024", "4", "4"),
+    "unit": ("'u'",),
+    "instruction": ("'LOAD'", "'b[i] = a[i]'", "{'a': 'u8 host', 'b': 'u8 m'}", "{'i': 4}", "'i'"),
+    "encode": ("'LOAD'", "[('nop', {0: 'a'})]"),
+}
+
+
+@pytest.mark.parametrize(
+    "call, at", [(call, at) for call in VALUES for at in range(len(VALUES[call]))]
+)
+def test_hostile_values(tmp_path, call, at):
+    """Each is refused in one line that names the file, or means something."""
+    for value in HOSTILE:
+        given = {name: ", ".join(values) for name, values in VALUES.items()}
+        given[call] = ", ".join([*VALUES[call][:at], value, *VALUES[call][at + 1 :]])
+        body = (
+            "from tc.accelerator import Accelerator\n"
+            f"accelerator = Accelerator({given['Accelerator']})\n"
+            f"accelerator.memory({given['memory']})\nunit = accelerator.unit({given['unit']})\n"
+            f"unit.instruction({given['instruction']})\n"
+        )
+        if call == "encode":
+            body += f"unit.encode({given['encode']})\naccelerator.wait = 'fence'\n"
+        path = write(tmp_path, body)
+        try:
+            accelerator.load(path)
+        except tc.TargetError as error:
+            said = str(error)
+            assert f"accelerator file '{path}': accelerator" in said and "\n" not in said
+            assert "incompatible" not in said and len(said) < 1000
 
 
 def test_files_that_are_not_there(tmp_path, monkeypatch):
