@@ -12,12 +12,26 @@ import torch
 from .zoo import googlenet, mobilenet, nin, resnet, squeezenet, superres, unet, weights
 from .zoo.models import OPSET
 
+
+def of_small_pictures(make):
+    """What makes the network with its last pooling, whose window is as large as what a large
+    picture leaves, replaced by the mean of what a small one leaves."""
+
+    def made():
+        module = make()
+        (last,) = (at for at, each in enumerate(module) if isinstance(each, torch.nn.AvgPool2d))
+        module[last] = torch.nn.AdaptiveAvgPool2d(1)
+        return module
+
+    return made
+
+
 # What makes each, and the input's channels, rows and columns.
 NETWORKS = {
-    "googlenet": (googlenet.googlenet, (3, 64, 64)),
+    "googlenet": (of_small_pictures(googlenet.googlenet), (3, 64, 64)),
     "mobilenet_v1": (mobilenet.mobilenet_v1, (3, 32, 32)),
     "mobilenet_v2": (mobilenet.mobilenet_v2, (3, 32, 32)),
-    "nin": (nin.nin, (3, 67, 67)),
+    "nin": (of_small_pictures(nin.nin), (3, 67, 67)),
     "resnet50": (resnet.resnet50, (3, 32, 32)),
     "squeezenet1_1": (squeezenet.squeezenet1_1, (3, 48, 48)),
     "superres": (superres.superres, (1, 24, 24)),
