@@ -212,7 +212,21 @@ class KernelWriter {
                : expression;
   }
 
+  static bool has_command(const LoopNode& node) {
+    return !node.command.empty() || std::any_of(node.children.begin(), node.children.end(),
+                                                [](const LoopNodePtr& child) { return has_command(*child); });
+  }
+
+  // A loop in which the accelerator is given no command waits for it once.
   std::string loop(const LoopNode& node) {
+    if (context_.scheduled.accelerator == nullptr || waited_ || has_command(node)) return plain_loop(node);
+    waited_ = true;
+    const std::string lines = plain_loop(node);
+    waited_ = false;
+    return lines.empty() ? lines : wait() + lines;
+  }
+
+  std::string plain_loop(const LoopNode& node) {
     const Interval low = range_of(*node.lower, context_.ranges),
                    high = range_of(*node.upper, context_.ranges);
     if (low.low > high.high) return "";
@@ -245,7 +259,7 @@ class KernelWriter {
 
   std::string leaf(const LoopNode& node) {
     if (!node.command.empty()) return command_text(context_, *copies_, node);
-    return (context_.scheduled.accelerator == nullptr ? "" : wait()) + host_leaf(node);
+    return (context_.scheduled.accelerator == nullptr || waited_ ? "" : wait()) + host_leaf(node);
   }
 
   // The host goes on when all commands are executed.
@@ -276,6 +290,7 @@ class KernelWriter {
 
   KernelContext context_;
   std::optional<TileCopies> copies_;
+  bool waited_ = false;  // whether the accelerator has no command left here
   std::vector<std::pair<std::string, std::string>> declarations_;  // names, and lines
 };
 

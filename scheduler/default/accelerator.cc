@@ -92,7 +92,8 @@ class AcceleratorWriter {
   // The operands of the sum, and those of the statement after it, where the accelerator executes it.
   void load_operands() {
     depths_[sum_] = counters_.size();
-    depths_[init_] = depths_[epilogue_] = output_depth();
+    depths_[init_] = output_depth();
+    depths_[epilogue_] = problem_.epilogue != nullptr ? output_depth() : tiles_.host_depth;
     const auto operands = operands_of_command(kernel(), b_.statement(sum_), *problem_.sum, nullptr, true);
     for (size_t i = 0; i < operands->accesses.size(); ++i) {
       const Access access = operands->accesses[i];

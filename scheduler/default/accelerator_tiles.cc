@@ -13,6 +13,10 @@ namespace {
 constexpr size_t kMaxSizes = 7;       // sizes to try for an iterator
 constexpr int64_t kWholeWindow = 16;  // windows up to this size are never divided
 constexpr size_t kMaxCandidates = 4000;
+// Sums of several tiles, for which the core waits at a time, take at most so many bytes: about what its
+// caches hold. More of them have to bring a gain of a few percent.
+constexpr int64_t kMaxWaitingBytes = 256 << 10;
+constexpr double kGainOfWaiting = 0.97;
 
 // A part of an array that is copied: in each dimension its size, and the array's.
 struct Block {
@@ -284,7 +288,9 @@ class TileChooser {
     int64_t tile = 1;
     for (const std::string& iterator : problem_.free) commands *= static_cast<double>(extent(iterator));
     for (const Iterator& each : sum_.iterators) tile *= is_output(each.name) ? length_.at(each.name) : 1;
-    add_task(*problem_.sum, commands, cycles_of_command(*problem_.sum, trips), 0);
+    const double cycles = cycles_of_command(*problem_.sum, trips);
+    cycles_of_queue_ = static_cast<double>(accelerator_.queue) * cycles;
+    add_task(*problem_.sum, commands, cycles, 0);
     tasks_.back().always = true;
     const DType type = kernel_.buffers[static_cast<size_t>(sum_.write.buffer)].dtype;
     const Block result = in_one_piece(tile, row_of(sum_.write), type);
@@ -348,42 +354,92 @@ class TileChooser {
     return std::ceil(static_cast<double>(extent(iterator)) / static_cast<double>(length_.at(iterator)));
   }
 
-  double tiles_of_result(const std::vector<size_t>& counters) const {
+  size_t outputs_of(const std::vector<size_t>& counters) const {
+    return static_cast<size_t>(std::count_if(
+        counters.begin(), counters.end(), [&](size_t counter) { return is_output(problem_.free[counter]); }));
+  }
+
+  // How often the core waits for sums in the outermost `depth` counters.
+  double waits_in(const std::vector<size_t>& counters, size_t depth) const {
     double result = 1;
-    for (const size_t counter : counters) {
-      const std::string& iterator = problem_.free[counter];
-      result *= is_output(iterator) ? tiles_along(iterator) : 1;
+    for (size_t i = 0; i < depth; ++i) result *= tiles_along(problem_.free[counters[i]]);
+    return result;
+  }
+
+  // The bytes of the sums for which the core waits there at a time.
+  double waiting_bytes(const std::vector<size_t>& counters, size_t depth) const {
+    auto elements =
+        static_cast<double>(size_of(kernel_.buffers[static_cast<size_t>(sum_.write.buffer)].dtype));
+    for (const Iterator& each : sum_.iterators)
+      elements *= is_output(each.name) ? static_cast<double>(extent(each.name)) : 1;
+    return elements / waits_in(counters, depth);
+  }
+
+  // For how long the sum's unit waits for commands of other units that are given together, and how often each
+  // is given: only what is in the queue keeps it busy meanwhile.
+  double cycles_beyond_queue(const std::vector<double>& times) const {
+    double result = 0;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].always) continue;
+      bool is_first = true;  // of those that are given as often
+      std::vector<double> busy(units_.size(), 0);
+      for (size_t j = 0; j < tasks_.size(); ++j) {
+        if (tasks_[j].always || times[j] != times[i]) continue;
+        is_first = is_first && j >= i;
+        busy[tasks_[j].unit] += tasks_[j].cycles;
+      }
+      const double longest = *std::max_element(busy.begin(), busy.end());
+      if (is_first) result += times[i] * std::max(0.0, longest - cycles_of_queue_);
     }
     return result;
   }
 
   // Keeps the tiles in this order, the outermost first, if they take the fewest cycles.
   void consider(const std::vector<size_t>& counters, int64_t copies) {
-    std::vector<double> busy(units_.size(), 0);
+    std::vector<double> busy(units_.size(), 0), times(tasks_.size(), 1);
     double commands = 0, alone = 0;
-    for (const Task& task : tasks_) {
-      double times = 1, all = 1;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      const Task& task = tasks_[i];
+      double all = 1;
       for (const size_t counter : counters) {
         all *= tiles_along(problem_.free[counter]);
-        if ((task.moved_by >> counter & 1) != 0) times = all;
+        if (!task.always && (task.moved_by >> counter & 1) != 0) times[i] = all;
       }
-      if (task.always) times = 1;
-      busy[task.unit] += times * task.cycles;
-      commands += times * task.commands;
+      busy[task.unit] += times[i] * task.cycles;
+      commands += times[i] * task.commands;
       if (task.before || task.after) alone += task.cycles;
     }
+    const double exposed = cycles_beyond_queue(times);
     const double issue = commands * static_cast<double>(accelerator_.issue_cycles);
     const double sum = std::accumulate(busy.begin(), busy.end(), 0.0);
     // With two copies, units wait for each other only at the first and at the last tile: of all, or of those
-    // that are summed up before the core waits for the sums.
-    const double waits = problem_.epilogue == nullptr ? tiles_of_result(counters) : 1;
-    const double overlapped = *std::max_element(busy.begin(), busy.end()) + waits * alone;
-    const double longest = std::max(issue, copies == 1 ? sum : std::min(overlapped, sum));
-    // Of tiles that take equally long, those that keep the units busy for the shortest time.
+    // that are summed up before the core waits for the sums. Of tiles that take equally long, those that keep
+    // the units busy for the shortest time.
     constexpr double kIdleMatters = 1e-3;
-    const double cycles = longest + kIdleMatters * sum;
+    const double most = *std::max_element(busy.begin(), busy.end());
+    const auto cycles_with = [&](double waits) {
+      return std::max(issue, copies == 1 ? sum : std::min(most + exposed + waits * alone, sum)) +
+             kIdleMatters * sum;
+    };
+    if (problem_.epilogue != nullptr) {
+      keep(counters, copies, 0, cycles_with(1));
+      return;
+    }
+    size_t depth = outputs_of(counters);
+    double cycles = cycles_with(waits_in(counters, depth));
+    for (size_t fewer = depth; fewer-- > 0 && waiting_bytes(counters, fewer) <= kMaxWaitingBytes;) {
+      const double found = cycles_with(waits_in(counters, fewer));
+      if (found > kGainOfWaiting * cycles) continue;
+      depth = fewer;
+      cycles = found;
+    }
+    keep(counters, copies, depth, cycles);
+  }
+
+  void keep(const std::vector<size_t>& counters, int64_t copies, size_t host_depth, double cycles) {
     if (cycles >= best_.cycles) return;
     best_.cycles = cycles;
+    best_.host_depth = host_depth;
     best_.counters.clear();
     for (const size_t counter : counters) best_.counters.push_back(problem_.free[counter]);
     best_.copies = copies;
@@ -401,9 +457,12 @@ class TileChooser {
   std::map<std::string, int64_t> extents_, length_;  // of the sum's iterators: all trips, and those in a tile
   std::map<std::string, std::string> in_epilogue_;   // what they are called in the statement after the sum
   std::vector<std::string> units_;
-  std::vector<Task> tasks_;               // of the tile at hand
+  std::vector<Task> tasks_;  // of the tile at hand
+  // For which the commands in the queue keep the sum's unit busy: copies that follow them in the program begin
+  // no earlier, and what they take beyond that is not overlapped.
+  double cycles_of_queue_ = 0;
   std::map<std::string, int64_t> bytes_;  // in each memory
-  AcceleratorTiles best_{{}, {}, 2, INFINITY};
+  AcceleratorTiles best_{{}, {}, 2, 0, INFINITY};
 };
 
 }  // namespace

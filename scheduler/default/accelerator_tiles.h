@@ -16,7 +16,10 @@ struct AcceleratorTiles {
   // are summed over.
   std::vector<std::string> counters;
   int64_t copies = 2;  // of each buffer in the memories
-  double cycles = 0;   // predicted
+  // Where the core computes what follows the sums: in how many of the counters, from the outermost on. It
+  // waits there for the sums of all tiles inside, which are in its memory.
+  size_t host_depth = 0;
+  double cycles = 0;  // predicted
 
   std::string in_words() const;
 };

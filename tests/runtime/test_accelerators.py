@@ -129,8 +129,8 @@ def quantised_convolution(random, channels, features, size, taps):
 @pytest.mark.parametrize("taps", [1, 3])
 @pytest.mark.parametrize("name", PRODUCT_OF)
 def test_large_layers_run_at_the_peak(name, taps):
-    """At least 80 % of the products that the array could do in the accelerator's cycles; of short
-    sums on Gemmini fewer, since the core waits for each tile's sums, of 4 bytes, to scale them."""
+    """At least 80 % of the products that the array could do in the accelerator's cycles. Gemmini's
+    sums are scaled by the core, which waits for those of several tiles at a time."""
     random = np.random.default_rng(5)
     model = quantised_convolution(random, 128, 128, 32, taps)
     simulation = run(model, bytes_of(random, (1, 128, 32, 32)), f"rv64gc+accel:{name}")
@@ -138,7 +138,7 @@ def test_large_layers_run_at_the_peak(name, taps):
     products = 128 * 128 * 32 * 32 * taps * taps
     share = products / PRODUCTS / simulation.cycles
     print(f"{taps} x {taps} taps: {share:.0%} of the peak")
-    assert share >= (0.55 if name == "gemmini16" and taps == 1 else 0.8)
+    assert share >= 0.8
 
 
 VARIANTS = {
@@ -271,8 +271,8 @@ def test_layers_of_few_channels(channels):
     # The first layer needs a command for each channel where these are not next to each other.
     commands = simulation.commands["OP_CONV"]
     print(f"{channels} channels: {commands} commands, {simulation.cycles} cycles")
-    if channels >= 4:
-        assert commands <= 1 + 9
+    if channels >= 4:  # one for each tap, of each tile whose sums are copied to the core's memory
+        assert commands <= 9 * simulation.commands["OP_DMA_WRITE_i32"]
 
 
 def test_the_same_cycles_each_time():
