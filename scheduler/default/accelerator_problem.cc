@@ -255,11 +255,16 @@ void lay_out_sums(AcceleratorProblem& problem, const SumBy& by) {
   for (const ExecutedIterator& each : by.executed) {
     const std::string& own = by.instruction->statement().iterators[each.number].name;
     if (meaning.index.back().affine.coefficient(own) == 0) continue;
-    if (step_of(reduction.builder.kernel(), sum.write, each.iterator) == 1) return;
+    const std::string name = reduction.builder.kernel().buffers[static_cast<size_t>(sum.write.buffer)].name;
+    const std::vector<BlockedDim>& blocked = reduction.builder.state().blocked;
+    const bool has_blocks = std::any_of(blocked.begin(), blocked.end(),
+                                        [&](const BlockedDim& dim) { return dim.buffer == name; });
+    const bool adjacent = step_of(reduction.builder.kernel(), sum.write, each.iterator) == 1;
     for (size_t d = 0; d < sum.write.index.size(); ++d) {
       if (sum.write.index[d].affine.coefficient(each.iterator) == 0) continue;
       const int64_t around = block_of(reduction, d);
-      const std::string name = reduction.builder.kernel().buffers[static_cast<size_t>(sum.write.buffer)].name;
+      // Of a map of one pixel all channels are adjacent, but the statement after the sum counts blocks.
+      if (adjacent && (has_blocks || around <= 1)) return;
       reduction.builder.apply("layout ", name, " ", d, " ",
                               around > 1 ? around : by.instruction->meaning.parameters[each.number].maximum);
       return;

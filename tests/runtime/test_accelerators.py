@@ -256,6 +256,18 @@ def test_pooling_behind_a_convolution(kind):
     assert simulation.commands["OP_POOL" if kind == "MaxPool" else "OP_POOL_SUM"] > 0
 
 
+@pytest.mark.parametrize("name", ["systolic16", "cgra64", "gemmini16"])
+def test_maps_of_one_pixel(name):
+    """The channels of the sums are adjacent as they are, those of the results in blocks."""
+    random = np.random.default_rng(6)
+    model = quantised_layers(random, [(128, 0, False), (144, 1, False), (96, 1, False)], 1)
+    target = f"rv32imfc+accel:{name}"
+    rows, _ = placement(tc.kernels(model, target), target)
+    layers = [row for row in rows if row["multiply_adds"]]
+    assert len(layers) == 2 and all(row["unit"] == "accelerator" for row in layers)
+    run(model, bytes_of(random, (1, 128, 1, 1)), target)
+
+
 @pytest.mark.parametrize("channels", [1, 3, 4, 8, 24])
 def test_layers_of_few_channels(channels):
     """Commands sum up all channels at a time, where there are more of them than columns in a
