@@ -39,9 +39,11 @@ NETWORKS = {
 }
 
 
-def quantised(name, folder):
-    """The file of the quantised network in the folder, and an input."""
+def quantised(name, folder, picture=None):
+    """The file of the quantised network in the folder, and an input; `picture` are the input's
+    channels, rows and columns in the place of those above."""
     make, shape = NETWORKS[name]
+    shape = picture or shape
     random = np.random.default_rng(zlib.crc32(name.encode()))
     samples = random.standard_normal((4, 1, *shape)).astype(np.float32)
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():

@@ -103,6 +103,20 @@ def test_networks_of_small_pictures_take_no_more_cycles_than_on_one_unit(
     compare_with_both(path, f"rv32imfc+accel:{accelerator}", x)
 
 
+@pytest.mark.full
+def test_mobilenet_takes_a_hundredth_of_the_cycles_of_the_core(tmp_path):
+    """The core's cycles are those predicted for its sums alone, so that it is rated too fast."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    from ..small_networks import quantised
+
+    path, x = quantised("mobilenet_v1", tmp_path, (3, 224, 224))
+    target = "rv32imfc+accel:systolic16"
+    placed = placed_run(path, target, x, expected_of(path, x, target))
+    alone = without_accelerator(path, "rv32imfc")
+    print(f"placed {placed.cycles:.5g}, on the core {alone:.5g}: {alone / placed.cycles:.0f} times")
+    assert 100 * placed.cycles <= alone
+
+
 SEEDS = [pytest.param(seed, marks=[pytest.mark.full] * (2 < seed != 30)) for seed in range(35)]
 
 
