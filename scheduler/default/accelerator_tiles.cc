@@ -30,6 +30,19 @@ struct Block {
   }
 };
 
+// Rows of so many numbers, one behind the other.
+Block in_one_piece(int64_t elements, int64_t row, DType dtype) {
+  if (elements % row != 0) return {{elements}, {elements}, dtype};
+  return {{elements / row, row}, {elements / row, row}, dtype};
+}
+
+// In how many ways one can be chosen from each list.
+size_t count_of(const std::vector<std::vector<int64_t>>& sizes) {
+  size_t count = 1;
+  for (const auto& each : sizes) count *= each.size();
+  return count;
+}
+
 // Commands that are given together, once or once in each trip of loops that count tiles.
 struct Task {
   size_t unit = 0;
@@ -78,12 +91,6 @@ class TileChooser {
  private:
   int64_t extent(const std::string& iterator) const { return extents_.at(iterator); }
   bool is_output(const std::string& iterator) const { return depends_on(sum_.write, iterator); }
-
-  static size_t count_of(const std::vector<std::vector<int64_t>>& sizes) {
-    size_t count = 1;
-    for (const auto& each : sizes) count *= each.size();
-    return count;
-  }
 
   // All of it, and parts by halves and divisors.
   std::vector<int64_t> sizes_of(const std::string& iterator) const {
@@ -215,12 +222,7 @@ class TileChooser {
     }
     return 1;
   }
-  // Rows of so many numbers, one behind the other.
-  static Block in_one_piece(int64_t elements, int64_t row, DType dtype) {
-    if (elements % row != 0) return {{elements}, {elements}, dtype};
-    return {{elements / row, row}, {elements / row, row}, dtype};
-  }
-  // The same in a memory that is addressed by rows.
+  // The block in a memory that is addressed by rows.
   Block in_rows_of(const std::string& memory, Block block) const {
     block.size.back() = in_rows(*accelerator_.find_memory(memory), block.dtype, block.size.back());
     return block;
@@ -458,8 +460,8 @@ class TileChooser {
   std::map<std::string, std::string> in_epilogue_;   // what they are called in the statement after the sum
   std::vector<std::string> units_;
   std::vector<Task> tasks_;  // of the tile at hand
-  // For which the commands in the queue keep the sum's unit busy: copies that follow them in the program begin
-  // no earlier, and what they take beyond that is not overlapped.
+  // For which the commands in the queue keep the sum's unit busy: copies that follow them in the program
+  // begin no earlier, and what they take beyond that is not overlapped.
   double cycles_of_queue_ = 0;
   std::map<std::string, int64_t> bytes_;  // in each memory
   AcceleratorTiles best_{{}, {}, 2, 0, INFINITY};

@@ -94,8 +94,8 @@ def test_scalars_are_converted_by_instructions(casts, target, has):
     [("rv64gcv", False), ("rv64gcv+zfh", False), ("rv64gcv+zvfhmin", True), ("rv64gcv+zvfh", True)],
 )
 def test_vectors_are_converted_by_instructions(casts, target, has):
-    """The code is read. It also runs above: Debian 12's qemu has no option for Zvfh, but executes its
-    instructions where it has Zfh."""
+    """The code is read. It also runs above: Debian 12's qemu has no option for Zvfh, but executes
+    its instructions where it has Zfh."""
     assembly = assembly_of(casts[0], target)
     assert ("vfwcvt.f.f.v" in assembly and "vfncvt.f.f.w" in assembly) == has
     assert ("vsll" not in assembly and "vmerge" not in assembly) == has
