@@ -47,10 +47,10 @@ def native_output(model, x):
 
 def moved_by_roundings(model, x, found):
     """How far the model's first output moves, as the root of the mean square, where the input moves
-    by about its last digits: the few numbers which that rounds to another step move numbers of the
+    by a small part of a step: the few numbers which that rounds to another step move numbers of the
     next layer, and so on through fifty layers."""
     noise = np.random.default_rng(11).standard_normal(x.shape).astype(x.dtype)
-    moved = native_output(model, x + np.float32(1e-5) * x.std() * noise) - found
+    moved = native_output(model, x + np.float32(1e-4) * x.std() * noise) - found
     return np.sqrt(np.mean(np.square(moved)))
 
 
@@ -67,7 +67,7 @@ def expected_of(model, x, target):
     else:
         distance = np.sqrt(np.mean(np.square(found - expected)))
         allowed = 0.01 * np.abs(expected).max()
-        assert distance <= allowed or distance <= 2 * moved_by_roundings(model, x, found)
+        assert distance <= allowed or distance <= 1.5 * moved_by_roundings(model, x, found)
     return expected
 
 
