@@ -261,9 +261,9 @@ class AttentionBuilder {
            scale().value_or(0) > 0;
   }
 
-  // Such an attention: products that no query sees are not computed. The rows of the matrices are in the order
-  // of positions, and the query heads that share a key head are neighbours, so that the last key that a row
-  // sees is a linear function of its number, rounded down.
+  // Such an attention: products that no query sees are not computed. The rows of the matrices are in the
+  // order of positions, and the query heads that share a key head are neighbours, so that the last key that a
+  // row sees is a linear function of its number, rounded down.
   ValueId causal(ValueId key, ValueId value) {
     const Ints swap = {0, 1, 3, 2, 4};
     const Dim groups = Dim(heads_.groups);

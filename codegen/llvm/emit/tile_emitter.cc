@@ -172,8 +172,8 @@ void TileEmitter::nest(size_t position, Constraints pending) {
   }
 }
 
-// A tile at the end of a map with a slanted edge, such as the scores of a causal attention, may have no results
-// at all: its sums are not worth computing.
+// A tile at the end of a map with a slanted edge, such as the scores of a causal attention, may have no
+// results at all: its sums are not worth computing.
 TileEmitter::Constraints TileEmitter::any_result_exists(const Constraints& pending) const {
   Constraints any;
   const std::vector<TileLoop>& loops = tile_->loops;
