@@ -155,8 +155,9 @@ bool TileEmitter::divide_trips(size_t position, const SerialBounds& bounds) {
     const int64_t step = -constraint.coefficient(loop.name);
     const auto [least, most] = over_copies(constraint + Affine::variable(loop.name, step));
     const int64_t apart = range_of(most - least, context_.ranges).high;
-    const bool ends = step > 0 && apart > 0 && is_fixed(least) && is_fixed(most) &&
-                      (loop.extent < 0 || (apart / step + 1) * kMinPart <= loop.extent);
+    const bool ends =
+        step > 0 && apart > 0 && is_fixed(least) && is_fixed(most) &&
+        (loop.extent < 0 || (!least.is_constant() && (apart / step + 1) * kMinPart <= loop.extent));
     if (!ends) {
       whole.rest.push_back(constraint);
       continue;
