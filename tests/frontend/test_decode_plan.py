@@ -91,8 +91,9 @@ def test_at_4096_tokens_only_scores_are_moved_more_than_once(decode):
 
 
 def test_masks_of_a_prompt_are_computed_once(decode):
-    """Attention's steps besides its products and its softmax are in the first layer alone."""
+    """In the other layers an attention has its products, its softmax, and the two steps that put
+    the rows of queries and of results in order; no mask is computed."""
     work = compiler.step_work(decode._compiled, {"capacity": CAPACITY, "seq": 5})
     labels = [row["label"] for row in work if row["runs"] and row["kind"] == "kernel"]
     steps = [labels.count(f"blk.{layer}.attention") for layer in range(LAYERS)]
-    assert steps[0] > steps[1] == 3, labels
+    assert steps[0] > steps[1] == 5, labels
